@@ -1,0 +1,111 @@
+"""Quantisation against exact rationals."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skiptile.golden.quantise import check_finite, quantise
+
+
+def exact(tensor):
+    """round(x * 127 / max|x|) half to even, in rational numbers."""
+    values = [Fraction(float(value)) for value in tensor.ravel()]
+    peak = max(abs(value) for value in values)
+    return np.array([round(value * 127 / peak) for value in values], np.int8).reshape(tensor.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("exponent", [-3, 0, 5])
+def test_random_tensors(dtype, exponent):
+    tensor = (np.random.default_rng(0).standard_normal((40, 50)) * 2.0**exponent).astype(dtype)
+    q, scale = quantise(tensor)
+    np.testing.assert_array_equal(q, exact(tensor))
+    assert q.dtype == np.int8
+    assert q.min() >= -127
+    assert np.abs(q).max() == 127
+    assert scale == float(np.abs(tensor.astype(np.float64)).max()) / 127
+    np.testing.assert_allclose(q * scale, tensor, atol=scale * 0.5000001, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("peak", [1, 3, 254, 100, 127, 2**-10])
+def test_ties_go_to_even(dtype, peak):
+    """(n + 1/2) * peak / 127 is a tie only if it is a number of this format; its neighbours never are."""
+    ties = (np.arange(-127, 127) + 0.5) * peak / 127
+    near = ties.astype(dtype)
+    tensor = np.concatenate(
+        [near, np.nextafter(near, dtype(0)), np.nextafter(near, dtype(np.inf)), [dtype(peak)]]
+    )
+    q, _ = quantise(tensor.astype(dtype))
+    np.testing.assert_array_equal(q, exact(tensor))
+    if peak == 254:
+        np.testing.assert_array_equal(
+            quantise(np.array([254, 1, 3, 5, -1, -3], dtype))[0], [127, 0, 2, 2, 0, -2]
+        )
+
+
+def test_division_by_the_rounded_scale_would_be_wrong():
+    """The pixel 8 of 0 .. 16 is exactly 63.5 of 127, whatever max / 127 rounds to."""
+    q, _ = quantise(np.arange(17, dtype=np.float32) / 16)
+    assert q[8] == 64
+    assert q[16] == 127
+    for peak in np.random.default_rng(1).uniform(0.5, 2, 500).astype(np.float32):
+        tensor = np.array([peak, peak / 2, -peak / 2], np.float32)
+        assert quantise(tensor)[0].tolist() == [127, 64, -64]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "peak"),
+    [
+        (np.float16, 65504), (np.float16, 2.0**-24), (np.float16, 1023 * 2.0**-24),
+        (np.float32, np.finfo(np.float32).max), (np.float32, 2.0**-149),
+        (np.float32, (2**23 - 1) * 2.0**-149),
+        (np.float64, np.finfo(np.float64).max), (np.float64, 2.0**-1022), (np.float64, 200 * 2.0**-1074),
+    ],
+)  # fmt: skip
+def test_ends_of_the_range(dtype, peak):
+    tensor = np.array([peak, -peak, peak / 2, 0, peak / 3, -0.0], dtype)
+    q, scale = quantise(tensor)
+    np.testing.assert_array_equal(q, exact(tensor))
+    assert scale == float(dtype(peak)) / 127
+    assert 0 < scale < math.inf
+
+
+@pytest.mark.parametrize(
+    "tensor", [np.zeros((2, 3)), np.array([0.0, -0.0]), np.zeros((0, 4)), np.full(3, 5e-324)]
+)
+def test_zeros_have_scale_one(tensor):
+    q, scale = quantise(tensor)
+    assert scale == 1.0
+    assert q.shape == tensor.shape
+    assert q.dtype == np.int8
+    assert not q.any()
+
+
+def test_shape_and_input_are_kept():
+    tensor = np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    before = tensor.copy()
+    assert quantise(tensor.transpose(3, 1, 0, 2))[0].shape == (5, 3, 2, 4)
+    assert quantise(np.float32(-2.5))[0].shape == ()
+    assert quantise(np.float32(-2.5))[0] == -127
+    np.testing.assert_array_equal(tensor, before)
+
+
+def test_not_finite_is_refused():
+    tensor = np.ones((2, 3, 4), np.float32)
+    tensor[1, 0, 2] = np.nan
+    tensor[1, 2, 3] = -np.inf
+    match = r"tensor must be finite to be quantised, but 2 of its 24 values .* first at index \(1, 0, 2\)"
+    with pytest.raises(ValueError, match=match):
+        quantise(tensor)
+    with pytest.raises(ValueError, match=r"weight must be finite .* index \(1, 2\)"):
+        check_finite(tensor[:, 2, 1:], name="weight")
+    check_finite(np.zeros(0), name="weight")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.bool_, np.complex64, object])
+def test_other_dtypes_are_refused(dtype):
+    with pytest.raises(TypeError, match="w must hold float16, float32 or float64 to be quantised, not"):
+        quantise(np.ones(3, dtype), name="w")
