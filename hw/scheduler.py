@@ -1,0 +1,136 @@
+"""The sparse scheduler of one row (TensorDash, MICRO 2020): who takes which pair, level by level.
+
+The loop that limits the clock is here: zero bits of the window -> levels -> what is left -> how far
+all rows can advance -> next window. It therefore holds nothing but one bit for each pair; operands
+follow a cycle later (`staging.py`).
+"""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.hw.hierarchy import Block
+from skiptile.hw.staging import BEAT_BITS, rotated, shifted
+
+
+class Selection:
+    """The combinational part: which lane takes what from a window.
+
+    Parameters:
+        m: the module that gets the logic.
+        window: for each step its pairs, one bit for each lane.
+        params: the tile.
+
+    Attributes:
+        select: for each lane the index of its move (any, where nothing is taken).
+        taken: for each lane whether it takes a pair.
+        left: for each step the pairs that stay; the head step is always drained.
+    """
+
+    def __init__(self, m: Module, window: Sequence[Value], params: MacTileParams) -> None:
+        lanes, moves = params.lanes, params.moves
+        self.select: list[Value] = [Const(0, params.select_bits)] * lanes
+        self.taken: list[Value] = [Const(0)] * lanes
+        left = list(window)
+        for index, level in enumerate(params.levels):
+            cleared: list[list[Value]] = [[Const(0)] * lanes for _ in left]
+            for lane in level:
+                wanted = Signal(len(moves), name=f"wanted_lane{lane}")
+                m.d.comb += wanted.eq(Cat(left[step][(lane + offset) % lanes] for step, offset in moves))
+                grant = Signal(len(moves), name=f"grant_lane{lane}")
+                select = Signal(params.select_bits, name=f"select_lane{lane}")
+                for move, (step, offset) in reversed(list(enumerate(moves))):
+                    with m.If(wanted[move]):
+                        m.d.comb += [grant.eq(1 << move), select.eq(move)]
+                    cleared[step][(lane + offset) % lanes] = grant[move]
+                self.select[lane] = select
+                self.taken[lane] = wanted.any()
+            for step in range(1, len(left)):
+                after = Signal(lanes, name=f"left_level{index}_step{step}")
+                m.d.comb += after.eq(left[step] & ~Cat(cleared[step]))
+                left[step] = after
+        self.left = [Const(0, lanes), *left[1:]]
+
+
+class Scheduler(Block):
+    """The scheduler of one row.
+
+    Its decisions are registered: ``select`` and ``taken`` belong to the issue of the cycle before.
+
+    Members:
+        write, write_beat, pairs: store a beat's pairs (steps of lanes; none beyond its count).
+        read_beats, head: where the steps that follow the window are, as in `StagingWindow`.
+        allow: for each of these steps whether it exists.
+        ending: the window holds its reduction's last step.
+        update: the window moves on.
+        advance: by how much, one bit for each advance 1 .. ``lookahead + 1``.
+        empty: bit k: with this cycle's selections, steps 0 .. k + 1 of the window are drained.
+        select, taken: for each lane the index of its move, and whether it took a pair at all.
+    """
+
+    block_name = "scheduler"
+    has_reset = True
+
+    write: Signal
+    write_beat: Signal
+    pairs: Signal
+    read_beats: Signal
+    head: Signal
+    allow: Signal
+    ending: Signal
+    update: Signal
+    advance: Signal
+    empty: Signal
+    select: Signal
+    taken: Signal
+
+    def __init__(self, params: MacTileParams) -> None:
+        self.params = params
+        steps, lanes = params.window_steps, params.lanes
+        super().__init__({
+            "write": In(1),
+            "write_beat": In(BEAT_BITS),
+            "pairs": In(steps * lanes),
+            "read_beats": In(steps * BEAT_BITS),
+            "head": In(range(steps)),
+            "allow": In(steps),
+            "ending": In(1),
+            "update": In(1),
+            "advance": In(steps),
+            "empty": Out(params.lookahead),
+            "select": Out(lanes * params.select_bits),
+            "taken": Out(lanes),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        steps, lanes = self.params.window_steps, self.params.lanes
+
+        slots = []
+        for slot in range(steps):
+            beats = [Signal(lanes, name=f"slot{slot}_beat{k}", reset_less=True) for k in range(BUFFER_BEATS)]
+            for k, beat in enumerate(beats):
+                with m.If(self.write & (self.write_beat == k)):
+                    m.d.sync += beat.eq(self.pairs.word_select(slot, lanes))
+            slots.append(Array(beats)[self.read_beats.word_select(slot, BEAT_BITS)])
+        incoming = []
+        for k, step in enumerate(rotated(slots, self.head)):
+            allowed = Signal(lanes, name=f"incoming{k}")
+            m.d.comb += allowed.eq(step & self.allow[k].replicate(lanes))
+            incoming.append(allowed)
+
+        # An empty window is all drained, so it is loaded by the same path as one that has just ended.
+        window = [Signal(lanes, name=f"window{k}") for k in range(steps)]
+        selection = Selection(m, window, self.params)
+        with m.If(self.update):
+            m.d.sync += Cat(window).eq(Cat(shifted(selection.left, incoming, self.ending, self.advance)))
+        for k in range(1, steps):
+            m.d.comb += self.empty[k - 1].eq(~Cat(selection.left[1 : k + 1]).any())
+
+        select = Signal(len(self.select), reset_less=True)
+        taken = Signal(lanes, reset_less=True)
+        m.d.sync += [select.eq(Cat(selection.select)), taken.eq(Cat(selection.taken))]
+        m.d.comb += [self.select.eq(select), self.taken.eq(taken)]
+        return m

@@ -1,0 +1,160 @@
+"""The staging window: the operands of the next few steps, in front of the multipliers.
+
+Beats go into a small circular buffer with one memory for each slot, since step j of a beat always
+comes through slot j. The window is a run of ``lookahead + 1`` steps, so each slot holds exactly one
+of them: reading every slot at its own beat and rotating gives the window in order of position,
+without any shifting of operands.
+"""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Array, Cat, Module, Signal, Value
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from skiptile.golden.interconnect import Move
+from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.hw.hierarchy import Block
+
+BEAT_BITS = (BUFFER_BEATS - 1).bit_length()
+
+
+def rotated(slots: Sequence[Value], head: Value) -> list[Value]:
+    """``slots`` in order of position: position k is slot (``head`` + k) mod their number."""
+    count = len(slots)
+    return [Array(slots[(first + k) % count] for first in range(count))[head] for k in range(count)]
+
+
+def shifted(window: Sequence[Value], incoming: Sequence[Value], ending: Value, advance: Value) -> list[Value]:
+    """The window after an advance.
+
+    Args:
+        window: what each position holds.
+        incoming: what follows the window; after an ``ending`` window, the next reduction's start.
+        ending: the window holds the last step of its reduction, so nothing is filled behind it
+            until it is drained as a whole.
+        advance: one bit for each advance 1 .. ``len(window)``, one of them set.
+    """
+    size = len(window)
+    filled = [step & ~ending.replicate(len(step)) for step in incoming]
+    result = []
+    for k in range(size):
+        choices = [*window[k + 1 :], *filled[:k], incoming[k]]  # after an advance of 1, 2, .. size
+        gated = [choice & advance[j].replicate(len(choice)) for j, choice in enumerate(choices)]
+        total = gated[0]
+        for choice in gated[1:]:
+            total |= choice
+        result.append(total)
+    return result
+
+
+def selected(window: Sequence[Value], select: Value, moves: Sequence[Move], lanes: int) -> list[Value]:
+    """Each lane's operand: from ``window`` (steps of packed lanes), by the index of its move."""
+    width = len(window[0]) // lanes
+    select_bits = len(select) // lanes
+    operands = []
+    for lane in range(lanes):
+        places = [window[step].word_select((lane + offset) % lanes, width) for step, offset in moves]
+        index = select.word_select(lane, select_bits)
+        operands.append(Array(places)[index] if len(places) > 1 else places[0])
+    return operands
+
+
+class StagingWindow(Block):
+    """The operand window of one row or column.
+
+    Latency: 1 cycle from an address to ``window``.
+
+    Members:
+        write, write_beat, data: store a beat's steps, slot by slot.
+        read_beats: for each slot, the beat to read.
+        head: the slot of the window's first step.
+        window: the window's steps in order of position, a step being its packed lanes.
+    """
+
+    block_name = "window"
+    has_reset = False
+
+    write: Signal
+    write_beat: Signal
+    data: Signal
+    read_beats: Signal
+    head: Signal
+    window: Signal
+
+    def __init__(self, params: MacTileParams) -> None:
+        self.params = params
+        steps = params.window_steps
+        bits = params.lanes * params.operand_bits
+        super().__init__({
+            "write": In(1),
+            "write_beat": In(BEAT_BITS),
+            "data": In(steps * bits),
+            "read_beats": In(steps * BEAT_BITS),
+            "head": In(range(steps)),
+            "window": Out(steps * bits),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        steps = self.params.window_steps
+        bits = self.params.lanes * self.params.operand_bits
+        slots = []
+        for slot in range(steps):
+            memory = Memory(shape=bits, depth=BUFFER_BEATS, init=[])
+            m.submodules[f"slot{slot}"] = memory
+            write, read = memory.write_port(), memory.read_port(domain="comb")
+            m.d.comb += [
+                write.en.eq(self.write),
+                write.addr.eq(self.write_beat),
+                write.data.eq(self.data.word_select(slot, bits)),
+                read.addr.eq(self.read_beats.word_select(slot, BEAT_BITS)),
+            ]
+            slots.append(read.data)
+        window = Signal(steps * bits, reset_less=True)
+        m.d.sync += window.eq(Cat(rotated(slots, self.head)))
+        m.d.comb += self.window.eq(window)
+        return m
+
+
+class RowOperands(Block):
+    """The scheduled operands of a row: each lane's own of its window, zero for a lane without a pair.
+
+    Latency: 1 cycle.
+
+    Members:
+        window: the row's window.
+        select, taken: for each lane the index of its move, and whether it took a pair at all.
+        operands: the lanes' operands.
+    """
+
+    block_name = "operands"
+    has_reset = False
+
+    window: Signal
+    select: Signal
+    taken: Signal
+    operands: Signal
+
+    def __init__(self, params: MacTileParams) -> None:
+        self.params = params
+        bits = params.lanes * params.operand_bits
+        super().__init__({
+            "window": In(params.window_steps * bits),
+            "select": In(params.lanes * params.select_bits),
+            "taken": In(params.lanes),
+            "operands": Out(bits),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        params = self.params
+        bits = params.lanes * params.operand_bits
+        window = [self.window.word_select(step, bits) for step in range(params.window_steps)]
+        chosen = selected(window, self.select, params.moves, params.lanes)
+        operands = Signal(bits, reset_less=True)
+        m.d.sync += operands.eq(
+            Cat(operand & self.taken[lane].replicate(len(operand)) for lane, operand in enumerate(chosen))
+        )
+        m.d.comb += self.operands.eq(operands)
+        return m
