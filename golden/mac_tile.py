@@ -148,7 +148,7 @@ class MacTileParams:
     @property
     def select_bits(self) -> int:
         """Bits of one lane's select."""
-        return (len(self.moves) - 1).bit_length()
+        return max(1, (len(self.moves) - 1).bit_length())
 
     # ---- derived widths ----
 
@@ -180,6 +180,11 @@ class MacTileParams:
     def steps_bits(self) -> int:
         """Width of the counters of steps and cycles."""
         return self.max_steps.bit_length()
+
+    @property
+    def pairs_bits(self) -> int:
+        """Bits of the number of pairs that a row takes in one cycle."""
+        return self.lanes.bit_length()
 
     @property
     def effectual_bits(self) -> int:

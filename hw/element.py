@@ -5,22 +5,8 @@ from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.hierarchy import Block
-from skiptile.hw.staging import selected
-
-
-def adder_tree(m: Module, terms: list[Value]) -> Value:
-    """The exact sum of signed ``terms``, a pipeline stage for each level."""
-    level = 0
-    while len(terms) > 1:
-        sums: list[Value] = []
-        for index in range(0, len(terms), 2):
-            pair = terms[index : index + 2]
-            width = len(pair[0]) + 1
-            total = Signal(signed(width), name=f"sum_level{level}_{index // 2}", reset_less=True)
-            m.d.sync += total.eq(sum(pair[1:], pair[0]))
-            sums.append(total)
-        terms, level = sums, level + 1
-    return terms[0]
+from skiptile.hw.operands import selected
+from skiptile.hw.pipeline import adder_tree
 
 
 class Element(Block):

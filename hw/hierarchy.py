@@ -5,7 +5,7 @@ Amaranth emits a module for every instance. When Verilog is generated, the ``pla
 and the library remembers the block, to be converted once. In simulation blocks stay submodules.
 """
 
-from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
+from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
@@ -21,6 +21,9 @@ class Block(wiring.Component):
 
     block_name: str
     has_reset: bool
+
+    def elaborate(self, platform: object) -> Module:
+        raise NotImplementedError
 
 
 class ModuleLibrary:

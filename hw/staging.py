@@ -12,7 +12,6 @@ from amaranth.hdl import Array, Cat, Module, Signal, Value
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from skiptile.golden.interconnect import Move
 from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
 from skiptile.hw.hierarchy import Block
 
@@ -46,18 +45,6 @@ def shifted(window: Sequence[Value], incoming: Sequence[Value], ending: Value, a
             total |= choice
         result.append(total)
     return result
-
-
-def selected(window: Sequence[Value], select: Value, moves: Sequence[Move], lanes: int) -> list[Value]:
-    """Each lane's operand: from ``window`` (steps of packed lanes), by the index of its move."""
-    width = len(window[0]) // lanes
-    select_bits = len(select) // lanes
-    operands = []
-    for lane in range(lanes):
-        places = [window[step].word_select((lane + offset) % lanes, width) for step, offset in moves]
-        index = select.word_select(lane, select_bits)
-        operands.append(Array(places)[index] if len(places) > 1 else places[0])
-    return operands
 
 
 class StagingWindow(Block):
@@ -114,47 +101,4 @@ class StagingWindow(Block):
         window = Signal(steps * bits, reset_less=True)
         m.d.sync += window.eq(Cat(rotated(slots, self.head)))
         m.d.comb += self.window.eq(window)
-        return m
-
-
-class RowOperands(Block):
-    """The scheduled operands of a row: each lane's own of its window, zero for a lane without a pair.
-
-    Latency: 1 cycle.
-
-    Members:
-        window: the row's window.
-        select, taken: for each lane the index of its move, and whether it took a pair at all.
-        operands: the lanes' operands.
-    """
-
-    block_name = "operands"
-    has_reset = False
-
-    window: Signal
-    select: Signal
-    taken: Signal
-    operands: Signal
-
-    def __init__(self, params: MacTileParams) -> None:
-        self.params = params
-        bits = params.lanes * params.operand_bits
-        super().__init__({
-            "window": In(params.window_steps * bits),
-            "select": In(params.lanes * params.select_bits),
-            "taken": In(params.lanes),
-            "operands": Out(bits),
-        })
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        params = self.params
-        bits = params.lanes * params.operand_bits
-        window = [self.window.word_select(step, bits) for step in range(params.window_steps)]
-        chosen = selected(window, self.select, params.moves, params.lanes)
-        operands = Signal(bits, reset_less=True)
-        m.d.sync += operands.eq(
-            Cat(operand & self.taken[lane].replicate(len(operand)) for lane, operand in enumerate(chosen))
-        )
-        m.d.comb += self.operands.eq(operands)
         return m

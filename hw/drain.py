@@ -1,0 +1,78 @@
+"""The way out: who may move results from the accumulators to the drain registers, and when.
+
+Results are double-buffered: the accumulators work on one reduction while the drain registers give the
+one before, ``result_beats`` beats of it, into an output buffer. Nothing on that way can be stopped
+once it is in the pipeline, so beats are sent on credit: one for each place in the output buffer.
+
+Everything here is decided when a reduction issues, ``latency`` cycles before it reaches the
+accumulators, so that a stall is known in time; the signals to the elements follow by a delay line.
+"""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from skiptile.hw.hierarchy import Block
+from skiptile.hw.pipeline import delayed
+
+
+class Drain(Block):
+    """Control of the drain registers.
+
+    Parameters:
+        result_beats: output beats of one reduction.
+        buffer_beats: places in the output buffer; latency + 2 or more give a beat in each cycle.
+        latency: cycles from an issue to its sum in the accumulator.
+
+    Members:
+        done: this cycle's issue is its reduction's last.
+        blocked: the next reduction must not issue yet, both result buffers are full.
+        given: an output beat is taken from the output buffer.
+        capture: move the accumulators to the drain registers.
+        emit: write a beat to the output buffer and move the drain registers on.
+    """
+
+    block_name = "drain"
+    has_reset = True
+
+    done: Signal
+    blocked: Signal
+    given: Signal
+    capture: Signal
+    emit: Signal
+
+    def __init__(self, *, result_beats: int, buffer_beats: int, latency: int) -> None:
+        self.result_beats = result_beats
+        self.buffer_beats = buffer_beats
+        self.latency = latency
+        super().__init__({
+            "done": In(1),
+            "blocked": Out(1),
+            "given": In(1),
+            "capture": Out(1),
+            "emit": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        full = Signal()  # the accumulators hold, or will hold, results that nobody has captured
+        left = Signal(range(self.result_beats + 1))  # beats in the drain registers
+        credits = Signal(range(self.buffer_beats + 1), init=self.buffer_beats)
+        emit, capture = Signal(), Signal()
+        m.d.comb += [
+            emit.eq((left != 0) & (credits != 0)),
+            capture.eq(full & ((left == 0) | ((left == 1) & emit))),
+            self.blocked.eq(full & ~capture),
+        ]
+        m.d.sync += [
+            full.eq(self.done | self.blocked),
+            credits.eq(credits - emit + self.given),
+        ]
+        with m.If(capture):
+            m.d.sync += left.eq(self.result_beats)
+        with m.Else():
+            m.d.sync += left.eq(left - emit)
+        m.d.comb += [
+            self.capture.eq(delayed(m, capture, self.latency - 1, name="capture")),
+            self.emit.eq(delayed(m, emit, self.latency - 1, name="emit")),
+        ]
+        return m

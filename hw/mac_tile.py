@@ -1,0 +1,284 @@
+"""The sparse-skipping MAC tile `mac-tile` (TensorDash, MICRO 2020), and the dense tile beside it.
+
+A row of elements shares the scheduled operand ``b``, its window and its scheduler; a column shares the
+operand ``a`` and its window. See DESIGN: "The sparse-skipping MAC tile" for the contract, and
+`golden/mac_tile.py` for what it computes.
+"""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Instance, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from skiptile.golden.mac_tile import MacTileParams
+from skiptile.hw.drain import Drain
+from skiptile.hw.element import Element
+from skiptile.hw.hierarchy import Block, placed
+from skiptile.hw.operands import DenseOperands, ScheduledOperands
+from skiptile.hw.payload import payload_layout
+from skiptile.hw.pipeline import delayed
+from skiptile.hw.scheduler import Scheduler
+from skiptile.hw.sequencer import Sequencer
+from skiptile.hw.staging import StagingWindow
+from skiptile.hw.tally import Tally
+
+
+@dataclass
+class _Issue:
+    """What the elements and the way out need to know of an issue; ``late_`` signals are registered.
+
+    ``pairs`` is the number of each row's pairs, one cycle after ``late_issue``.
+    """
+
+    issue: Value
+    first: Value
+    done: Value
+    late_issue: Value
+    late_done: Value
+    steps: Value
+    input_stall: Value
+    output_stall: Value
+    pairs: list[Value]
+
+
+class MacTile(wiring.Component):
+    """Multiplies streams of steps; without lookahead it is the dense tile, with the same ports and bits.
+
+    Latency: `MacTileParams.latencies`. Throughput: one beat in and one out per cycle, unless the
+    schedule takes longer or results are in the way.
+
+    Parameters:
+        params: geometry, format and sparsity.
+
+    Members:
+        i: beats of up to ``lookahead + 1`` steps, `MacTileParams.input_fields`.
+        o: ``output_rows`` rows of results with their reduction's counters, `MacTileParams.output_fields`.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, params: MacTileParams) -> None:
+        self.params = params
+        super().__init__({
+            "i": In(stream.Signature(payload_layout(params.input_fields))),
+            "o": Out(stream.Signature(payload_layout(params.output_fields))),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        params = self.params
+        self._platform = platform
+
+        drain = Drain(
+            result_beats=params.result_beats,
+            buffer_beats=params.output_buffer_beats,
+            latency=params.element_latency,
+        )
+        elements = [[Element(params) for _ in range(params.columns)] for _ in range(params.rows)]
+        feed = self._feed_sparse if params.lookahead else self._feed_dense
+        issue = feed(m, elements, drain.blocked)
+
+        latency = params.element_latency
+        accumulate = delayed(m, issue.issue, latency - 1, name="issue")
+        first = delayed(m, issue.first, latency - 1, name="first")
+        m.submodules.drain = self._placed(drain)
+        m.d.comb += drain.done.eq(issue.done)
+        for r, row in enumerate(elements):
+            for c, element in enumerate(row):
+                below = r + params.output_rows
+                m.submodules[f"element_{r}_{c}"] = self._placed(element)
+                m.d.comb += [
+                    element.accumulate.eq(accumulate),
+                    element.first.eq(first),
+                    element.capture.eq(drain.capture),
+                    element.shift.eq(drain.emit),
+                    element.below.eq(elements[below][c].result if below < params.rows else 0),
+                ]
+        given = [element.result for row in elements[: params.output_rows] for element in row]
+        self._connect_output(m, issue, drain, Cat(given))
+        return m
+
+    def _placed(self, block: Block) -> Block | Instance:
+        return placed(block, self._platform)
+
+    # ---- the way in ----
+
+    def _beat(self, field: str, index: int) -> Value:
+        """The incoming beat's steps of one row of ``b`` or one column of ``a``."""
+        steps = self.i.payload[field]
+        return Cat(Value.cast(steps[step][index]) for step in range(self.params.window_steps))
+
+    def _feed_dense(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
+        params = self.params
+        fresh = Signal(init=1)
+        issue, done = Signal(), Signal()
+        stalled = fresh & blocked
+        m.d.comb += [
+            self.i.ready.eq(~stalled),
+            issue.eq(self.i.valid & ~stalled),
+            done.eq(issue & self.i.payload.last),
+        ]
+        with m.If(issue):
+            m.d.sync += fresh.eq(done)
+
+        columns = []
+        for c in range(params.columns):
+            data = self._beat("a", c)
+            operands = Signal(len(data), name=f"column_operands_{c}", reset_less=True)
+            m.d.sync += operands.eq(data)
+            columns.append(operands)
+        pairs: list[Value] = []
+        for r, row in enumerate(elements):
+            operands = DenseOperands(params)
+            m.submodules[f"row_operands_{r}"] = self._placed(operands)
+            m.d.comb += operands.data.eq(self._beat("b", r))
+            pairs.append(operands.pairs)
+            for column, element in zip(columns, row, strict=True):
+                m.d.comb += [element.a.eq(column), element.b.eq(operands.operands)]
+
+        late_issue, late_done = Signal(attrs={"keep": 1}, name="issue"), Signal()
+        input_stall, output_stall = Signal(), Signal()
+        m.d.sync += [
+            late_issue.eq(issue),
+            late_done.eq(done),
+            input_stall.eq(~fresh & ~self.i.valid),
+            output_stall.eq(self.i.valid & stalled),
+        ]
+        return _Issue(issue, fresh, done, late_issue, late_done, late_issue, input_stall, output_stall, pairs)
+
+    def _feed_sparse(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
+        params = self.params
+        sequencer = Sequencer(params)
+        m.submodules.sequencer = self._placed(sequencer)
+        payload = self.i.payload
+        m.d.comb += [
+            sequencer.valid.eq(self.i.valid),
+            sequencer.count.eq(payload.count),
+            sequencer.last.eq(payload.last),
+            self.i.ready.eq(sequencer.ready),
+            sequencer.blocked.eq(blocked),
+        ]
+
+        columns = [self._window(m, sequencer, f"column_window_{c}", "a", c) for c in range(params.columns)]
+        schedulers, pairs = [], []
+        for r, row in enumerate(elements):
+            window = self._window(m, sequencer, f"row_window_{r}", "b", r)
+            scheduler = Scheduler(params)
+            operands = ScheduledOperands(params)
+            m.submodules[f"scheduler_{r}"] = self._placed(scheduler)
+            m.submodules[f"row_operands_{r}"] = self._placed(operands)
+            m.d.comb += [
+                scheduler.write.eq(sequencer.write),
+                scheduler.write_beat.eq(sequencer.write_beat),
+                scheduler.pairs.eq(self._effectual(r)),
+                scheduler.read_beats.eq(sequencer.read_beats),
+                scheduler.head.eq(sequencer.head),
+                scheduler.allow.eq(sequencer.allow),
+                scheduler.ending.eq(sequencer.ending),
+                scheduler.update.eq(sequencer.update),
+                scheduler.advance.eq(sequencer.advance),
+                operands.window.eq(window.window),
+                operands.select.eq(scheduler.select),
+                operands.taken.eq(scheduler.taken),
+            ]
+            schedulers.append(scheduler)
+            pairs.append(operands.pairs)
+            for column, element in zip(columns, row, strict=True):
+                m.d.comb += [
+                    element.window.eq(column.window),
+                    element.select.eq(operands.late_select),
+                    element.b.eq(operands.operands),
+                ]
+        empty = schedulers[0].empty
+        for scheduler in schedulers[1:]:
+            empty &= scheduler.empty
+        m.d.comb += sequencer.empty.eq(empty)
+
+        self._add_probes(m, sequencer, schedulers)
+        return _Issue(
+            sequencer.issue,
+            sequencer.first,
+            sequencer.done,
+            sequencer.late_issue,
+            sequencer.late_done,
+            sequencer.steps,
+            sequencer.input_stall,
+            sequencer.output_stall,
+            pairs,
+        )
+
+    def _window(self, m: Module, sequencer: Sequencer, name: str, field: str, index: int) -> StagingWindow:
+        window = StagingWindow(self.params)
+        m.submodules[name] = self._placed(window)
+        m.d.comb += [
+            window.write.eq(sequencer.write),
+            window.write_beat.eq(sequencer.write_beat),
+            window.data.eq(self._beat(field, index)),
+            window.read_beats.eq(sequencer.window_beats),
+            window.head.eq(sequencer.window_head),
+        ]
+        return window
+
+    def _effectual(self, row: int) -> Value:
+        """The incoming beat's pairs of a row that are not annihilated by a zero; none beyond its count."""
+        params = self.params
+        payload = self.i.payload
+        pairs = []
+        for step in range(params.window_steps):
+            for lane in range(params.lanes):
+                pair = Value.cast(payload.b[step][row][lane]).any()
+                if params.side == "both":
+                    pair &= Value.cast(payload.a[step][0][lane]).any()
+                pairs.append(pair & (payload.count > step))
+        return Cat(pairs)
+
+    def _add_probes(self, m: Module, sequencer: Sequencer, schedulers: list[Scheduler]) -> None:
+        """Wires for simulation alone: what each issue selects and by how much it advances."""
+        probes = {
+            "issue": sequencer.late_issue,
+            "issue_advance": sequencer.steps,
+            "issue_select": Cat(scheduler.select for scheduler in schedulers),
+            "issue_taken": Cat(scheduler.taken for scheduler in schedulers),
+        }
+        for name, value in probes.items():
+            probe = Signal(len(value), name=name, attrs={"keep": 1})
+            m.d.comb += probe.eq(value)
+
+    # ---- the way out ----
+
+    def _connect_output(self, m: Module, issue: _Issue, drain: Drain, results: Value) -> None:
+        params = self.params
+        tally = Tally(params)
+        m.submodules.tally = self._placed(tally)
+        buffer = SyncFIFO(width=len(results), depth=params.output_buffer_beats)
+        m.submodules.output_buffer = buffer
+        payload = self.o.payload
+        given = Signal()
+        row = Signal.like(payload.row)
+        last = Signal()
+        m.d.comb += [
+            tally.issue.eq(issue.late_issue),
+            tally.advance.eq(issue.steps),
+            tally.done.eq(issue.late_done),
+            tally.input_stall.eq(issue.input_stall),
+            tally.output_stall.eq(issue.output_stall),
+            tally.pairs.eq(Cat(issue.pairs)),
+            tally.given.eq(given & last),
+            buffer.w_data.eq(results),
+            buffer.w_en.eq(drain.emit),
+            buffer.r_en.eq(given),
+            drain.given.eq(given),
+            self.o.valid.eq(buffer.r_rdy & tally.valid),
+            given.eq(self.o.valid & self.o.ready),
+            last.eq(row == params.rows - params.output_rows),
+            payload.result.as_value().eq(buffer.r_data),
+            payload.row.eq(row),
+            payload.last.eq(last),
+        ]
+        with m.If(given):
+            m.d.sync += row.eq(Mux(last, 0, row + params.output_rows))
+        for field in params.counter_fields:
+            m.d.comb += payload[field.name].eq(tally.counters[field.name])

@@ -1,0 +1,44 @@
+"""Small pieces of pipelines."""
+
+from amaranth.hdl import Module, Signal, Value
+
+
+def delayed(m: Module, value: Value, cycles: int, *, name: str) -> Value:
+    """``value``, ``cycles`` clock cycles later; zero until then after a reset."""
+    for stage in range(1, cycles + 1):
+        register = Signal(len(value), name=f"{name}_delayed{stage}")
+        m.d.sync += register.eq(value)
+        value = register
+    return value
+
+
+def total(terms: list[Value]) -> Value:
+    """The exact sum of ``terms``, in one cycle, by a tree."""
+    while len(terms) > 1:
+        terms = [sum(terms[k + 1 : k + 2], terms[k]) for k in range(0, len(terms), 2)]
+    return terms[0]
+
+
+def adder_tree(m: Module, terms: list[Value], *, radix: int = 2, name: str = "sum") -> Value:
+    """The exact sum of ``terms``, ``radix`` of them added up in each pipeline stage.
+
+    Latency: ``tree_stages(len(terms), radix)`` cycles.
+    """
+    stage = 0
+    while len(terms) > 1:
+        sums: list[Value] = []
+        for index in range(0, len(terms), radix):
+            value = total(terms[index : index + radix])
+            register = Signal(value.shape(), name=f"{name}_stage{stage}_{index // radix}", reset_less=True)
+            m.d.sync += register.eq(value)
+            sums.append(register)
+        terms, stage = sums, stage + 1
+    return terms[0]
+
+
+def tree_stages(terms: int, radix: int = 2) -> int:
+    """Pipeline stages of :func:`adder_tree`."""
+    stages = 0
+    while terms > 1:
+        terms, stages = -(-terms // radix), stages + 1
+    return stages
