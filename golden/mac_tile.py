@@ -4,7 +4,7 @@
 elements of ``lanes`` multipliers. Rows skip the zeros of ``b`` by looking ahead in a window of steps.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -128,6 +128,11 @@ class MacTileParams:
         check_keys("[mac-tile.sparsity]", sparsity, cls.SPARSITY_KEYS)
         assert isinstance(sparsity, dict)
         return cls(**values, **sparsity)
+
+    @property
+    def dense(self) -> "MacTileParams":
+        """The dense tile of the same geometry."""
+        return replace(self, lookahead=0, side="b")
 
     # ---- the interconnect ----
 

@@ -55,7 +55,7 @@ def pack(fields: Sequence[Field], values: Mapping[str, np.ndarray]) -> np.ndarra
     offset = 0
     for field in fields:
         elements = np.asarray(values[field.name]).reshape(beats, field.size)
-        if offset % 8 == 0 and field.width in (8, 16, 32, 64):
+        if offset % 8 == 0 and field.width in (8, 16, 32, 64) and elements.dtype != object:
             raw = np.ascontiguousarray(elements).astype(f"<i{field.width // 8}", casting="unsafe")
             packed[:, offset // 8 : offset // 8 + field.bits // 8] = raw.view(np.uint8)
         else:
@@ -88,7 +88,7 @@ def unpack(fields: Sequence[Field], words: np.ndarray) -> dict[str, np.ndarray]:
     Returns:
         Per field int64 (beats, *field.shape), object arrays of Python integers above 63 bits.
     """
-    raw = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(len(words), -1)
+    raw = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(len(words), 4 * words.shape[1])
     values = {}
     offset = 0
     for field in fields:

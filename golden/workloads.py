@@ -77,10 +77,14 @@ class LayerTensors:
             if present.issuperset(NEEDS[name]) and not (self.first and name == "input-gradient")
         )
 
+    def lowered(self, name: str) -> Lowered:
+        """The matrix products of the pass ``name``, one of ``pass_names``."""
+        return lower(name, **self._operands())
+
     def passes(self) -> Iterator[tuple[str, Lowered]]:
         """Each pass with its matrix products, lowered when it is its turn."""
         for name in self.pass_names:
-            yield name, lower(name, **self._operands())
+            yield name, self.lowered(name)
 
     def quantised(self) -> "LayerTensors":
         """The same layer in int8, each float tensor with a scale of its own; int8 is taken as it is."""
