@@ -130,6 +130,7 @@ def digits_cnn(seed: int = 0, batch: int = 32, progress: Progress | None = None)
     """
     try:
         from sklearn.datasets import load_digits
+        from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise ImportError(
             "the workload digits-cnn needs scikit-learn's digits: pip install scikit-learn"
@@ -164,16 +165,18 @@ def digits_cnn(seed: int = 0, batch: int = 32, progress: Progress | None = None)
         if progress is not None:
             progress(step + 1, steps, f"training, loss {loss:.3f}")
 
-    final_loss = train(
-        network,
-        images[training],
-        labels[training],
-        epochs=epochs,
-        batch=batch,
-        smoothing=0.1,
-        seed=seed,
-        observe=observe,
-    )
+    # on matrices this small a second thread gains little, and costs much on a busy machine
+    with threadpool_limits(1, user_api="blas"):
+        final_loss = train(
+            network,
+            images[training],
+            labels[training],
+            epochs=epochs,
+            batch=batch,
+            smoothing=0.1,
+            seed=seed,
+            observe=observe,
+        )
     facts = {
         "test_accuracy": network.accuracy(images[test], labels[test]),
         "final_loss": final_loss,
