@@ -1,43 +1,87 @@
+"""The whole tile in Amaranth's simulator: quick and without a build; the sweeps are in tests/sim."""
+
 import numpy as np
 import pytest
 from pysim import run_stream
 
+from skiptile.golden import exact
 from skiptile.golden.mac_tile import MacTileParams, TileJobs, count_product, schedule
 from skiptile.hw.mac_tile import MacTile
 
 
-def sparse(rng, shape, zeros):
+def operands(rng, shape, zeros):
     return rng.integers(-128, 128, shape).astype(np.int8) * (rng.random(shape) >= zeros)
 
 
 def run_product(params, a, b, **options):
     jobs = TileJobs(a, b, params)
-    return jobs, run_stream(
-        MacTile(params),
-        jobs.beats(0, len(jobs)),
-        params.input_fields,
-        params.output_fields,
-        len(jobs) * params.result_beats,
-        **options,
-    )
+    beats, results = jobs.beats(0, len(jobs)), len(jobs) * params.result_beats
+    run = run_stream(MacTile(params), beats, params.input_fields, params.output_fields, results, **options)
+    return jobs, run
 
 
-@pytest.mark.parametrize(("idle", "stall"), [(0, 0), (0.5, 0), (0, 0.5), (0.3, 0.9)])
-@pytest.mark.parametrize("lookahead", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize(("rows", "columns", "lanes"), [(1, 1, 1), (1, 4, 4), (2, 2, 3), (4, 2, 16)])
-def test_products_and_counters(rows, columns, lanes, lookahead, idle, stall):
-    rng = np.random.default_rng(rows * 100 + columns * 10 + lanes)
-    params = MacTileParams(rows=rows, columns=columns, lanes=lanes, lookahead=lookahead)
-    a = sparse(rng, (2 * columns + 1, 9 * lanes - 1), 0.2)
-    b = sparse(rng, (9 * lanes - 1, 2 * rows), 0.6)
+@pytest.mark.parametrize(("idle", "stall"), [(0, 0), (0.3, 0.9), (0.7, 0)])
+@pytest.mark.parametrize(
+    "params",
+    [
+        MacTileParams(rows=1, columns=1, lanes=1, lookahead=0),
+        MacTileParams(rows=2, columns=3, lanes=4, lookahead=0, output_rows=2),
+        MacTileParams(rows=1, columns=1, lanes=1, lookahead=1),
+        MacTileParams(rows=1, columns=4, lanes=4, lookahead=7, interconnect="lookahead"),
+        MacTileParams(rows=4, columns=2, lanes=16, interconnect="tensordash-sim", output_rows=2),
+        MacTileParams(rows=3, columns=1, lanes=3, interconnect=[[0, 0]]),
+        MacTileParams(rows=1, columns=1, lanes=5, lookahead=3, side="both"),
+    ],
+    ids=lambda p: f"{p.rows}x{p.columns}x{p.lanes}-{p.lookahead}",
+)
+def test_results_and_counters(params, idle, stall):
+    rng = np.random.default_rng([params.rows, params.lanes, params.lookahead])
+    a = operands(rng, (2 * params.columns + 1, 9 * params.lanes - 1), 0.2)
+    b = operands(rng, (9 * params.lanes - 1, 2 * params.rows), 0.6)
     jobs, run = run_product(params, a, b, idle=idle, stall=stall)
     results = run.outputs["result"].reshape(len(jobs), params.rows, params.columns)
-    assert np.array_equal(jobs.assemble(results), a.astype(np.int64) @ b)
-    assert np.array_equal(run.outputs["row"], np.tile(np.arange(rows), len(jobs)))
+    assert np.array_equal(jobs.assemble(results), exact.matmul(a, b))
+    rows = np.arange(0, params.rows, params.output_rows)
+    assert np.array_equal(run.outputs["row"], np.tile(rows, len(jobs)))
     last = run.outputs["last"] == 1
-    assert np.array_equal(last, np.tile(np.arange(rows) == rows - 1, len(jobs)))
-    effectual, ends = jobs.effectual(0, len(jobs))
-    assert np.array_equal(run.outputs["cycles"][last], schedule(effectual, ends, params).cycles)
+    assert np.array_equal(last, np.tile(rows == rows[-1], len(jobs)))
+    assert np.array_equal(run.outputs["cycles"][last], schedule(*jobs.effectual(0, len(jobs)), params).cycles)
     totals = count_product(a, b, params)
     assert run.outputs["steps"][last].sum() == totals.steps
     assert run.outputs["effectual"][last].sum() == totals.effectual
+
+
+@pytest.mark.parametrize("lookahead", [0, 1, 2, 5])
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 50])
+def test_no_cycle_without_an_issue(steps, lookahead):
+    """Elapsed cycles are the schedule's and constant latencies, where results are not in the way."""
+    rng = np.random.default_rng([steps, lookahead])
+    params = MacTileParams(rows=2, columns=1, lanes=4, lookahead=lookahead, output_rows=2)
+    a, b = operands(rng, (4, 4 * steps), 0), operands(rng, (4 * steps, 8), 0.6)
+    jobs, run = run_product(params, a, b)
+    cycles = run.outputs["cycles"].sum()
+    assert run.elapsed == cycles + params.issue_latency + params.result_latency
+    assert run.outputs["input_stalls"].sum() == run.outputs["output_stalls"].sum() == 0
+
+
+def test_stalls_are_counted():
+    rng = np.random.default_rng(1)
+    params = MacTileParams(rows=4, columns=1, lanes=4)
+    a, b = operands(rng, (6, 8), 0), operands(rng, (8, 4), 0.5)
+    jobs, run = run_product(params, a, b)
+    # one reduction takes 1 or 2 cycles, its 4 rows of results take 4
+    last = run.outputs["last"] == 1
+    assert run.outputs["output_stalls"][last].sum() > len(jobs)
+    assert run.outputs["input_stalls"][last].sum() == 0
+    long, longer = operands(rng, (1, 400), 0), operands(rng, (400, 4), 0.5)
+    jobs, run = run_product(params, long, longer, idle=0.9)
+    assert run.outputs["input_stalls"][-1] > 100
+    assert run.outputs["output_stalls"][-1] == 0
+
+
+def test_full_scale_operands_for_the_longest_reduction():
+    for value in (-128, 127):
+        params = MacTileParams(rows=1, columns=1, lanes=16, max_reduction=1 << 12)
+        a, b = np.full((1, 1 << 12), -128, np.int8), np.full((1 << 12, 1), value, np.int8)
+        jobs, run = run_product(params, a, b)
+        assert run.outputs["result"].item() == -128 * value * (1 << 12)
