@@ -21,7 +21,15 @@ from skiptile.golden.interconnect import (
 from skiptile.golden.payload import Field
 from skiptile.golden.schedule import Schedule, count_cycles, schedule
 
-__all__ = ["MacTileParams", "Schedule", "TileJobs", "count_cycles", "count_product", "schedule"]
+__all__ = [
+    "MacTileParams",
+    "Schedule",
+    "TileJobs",
+    "count_cycles",
+    "count_product",
+    "predict_speedup",
+    "schedule",
+]
 
 MOST_ELEMENTS = 64  # rows, columns or lanes
 MOST_LOOKAHEAD = 7
@@ -32,7 +40,7 @@ SIDES = {
     "b": "one scheduler per row skips the zeros of b",
     "both": "1x1 only: a pair is skipped when either operand is zero",
 }
-FORMATS = ("int8",)
+FORMATS = {"int8": "8-bit two's complement"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,3 +395,12 @@ def count_product(a: np.ndarray, b: np.ndarray, params: MacTileParams) -> Counte
         ideal_cycles=(total.ideal_cycles or 0) * repeats,
         ideal_capped_cycles=(total.ideal_capped_cycles or 0) * repeats,
     )
+
+
+def predict_speedup(params: MacTileParams, zeros: float, *, seed: int = 0) -> float:
+    """Speed-up over dense for a long reduction whose zeros are random, a fraction ``zeros`` of all pairs."""
+    steps = 4096
+    rng = np.random.default_rng(seed)
+    effectual = rng.random((steps, params.rows, params.lanes)) >= zeros
+    ends = np.arange(steps) == steps - 1
+    return steps / int(count_cycles(effectual, ends, params)[0])

@@ -58,7 +58,7 @@ def test_no_cycle_without_an_issue(steps, lookahead):
     rng = np.random.default_rng([steps, lookahead])
     params = MacTileParams(rows=2, columns=1, lanes=4, lookahead=lookahead, output_rows=2)
     a, b = operands(rng, (4, 4 * steps), 0), operands(rng, (4 * steps, 8), 0.6)
-    jobs, run = run_product(params, a, b)
+    _, run = run_product(params, a, b)
     cycles = run.outputs["cycles"].sum()
     assert run.elapsed == cycles + params.issue_latency + params.result_latency
     assert run.outputs["input_stalls"].sum() == run.outputs["output_stalls"].sum() == 0
@@ -74,7 +74,7 @@ def test_stalls_are_counted():
     assert run.outputs["output_stalls"][last].sum() > len(jobs)
     assert run.outputs["input_stalls"][last].sum() == 0
     long, longer = operands(rng, (1, 400), 0), operands(rng, (400, 4), 0.5)
-    jobs, run = run_product(params, long, longer, idle=0.9)
+    _, run = run_product(params, long, longer, idle=0.9)
     assert run.outputs["input_stalls"][-1] > 100
     assert run.outputs["output_stalls"][-1] == 0
 
@@ -83,5 +83,5 @@ def test_full_scale_operands_for_the_longest_reduction():
     for value in (-128, 127):
         params = MacTileParams(rows=1, columns=1, lanes=16, max_reduction=1 << 12)
         a, b = np.full((1, 1 << 12), -128, np.int8), np.full((1 << 12, 1), value, np.int8)
-        jobs, run = run_product(params, a, b)
+        _, run = run_product(params, a, b)
         assert run.outputs["result"].item() == -128 * value * (1 << 12)

@@ -1,0 +1,48 @@
+# `make demo` and `make test` set everything up by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# pytest runs on every core, so that each process has one to itself
+PYTEST_ARGS ?=
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+.PHONY: help setup demo test test-all lint clean
+
+help:
+	@echo 'make demo      train a small CNN, run its three training passes on the RTL, show the speed-ups'
+	@echo 'make test      all tests but the full sweeps'
+	@echo 'make test-all  with the full sweeps'
+	@echo 'make lint      ruff and pyright'
+	@echo 'make setup     only the virtual environment, in $(VENV)'
+	@echo 'make clean     remove what the above made'
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Skiptile needs Python 3.11 or newer, not " + sys.version.split()[0] + "; set PYTHON=...")'
+	@echo 'setting up $(VENV) (about a minute)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[sim,fpga]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[sim,fpga,dev]'
+	@touch $@
+
+demo: setup
+	@mkdir -p out
+	$(BIN)/skiptile run designs/tile4x4.toml --workload digits-cnn --html out/digits.html --json out/digits.json
+
+test: $(VENV)/.installed-dev
+	$(PYTEST) -m 'not exhaustive'
+
+test-all: $(VENV)/.installed-dev
+	$(PYTEST)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+clean:
+	rm -rf $(VENV) out build dist

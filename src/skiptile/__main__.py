@@ -1,0 +1,5 @@
+"""``python -m skiptile``."""
+
+from skiptile.cli import main
+
+main()

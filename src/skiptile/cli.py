@@ -1,0 +1,368 @@
+"""The command line."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from skiptile import __version__
+
+stderr = Console(stderr=True)
+stdout = Console()
+
+DESIGN = click.argument("design", type=click.Path(path_type=Path))
+JSON = click.option(
+    "--json", "json_path", metavar="FILE", type=click.Path(path_type=Path), help="Also write this as JSON."
+)
+ENGINE_NAMES = ("rtl", "golden")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="skiptile")
+def cli() -> None:
+    """Generate, prove and measure sparse deep-learning training accelerators.
+
+    A DESIGN is a short TOML file; `designs/` has some to begin with.
+
+    \b
+    skiptile show designs/tile4x4.toml                 what it will be
+    skiptile generate designs/tile4x4.toml -o out/     its Verilog and manifest
+    skiptile verify designs/tile4x4.toml               prove it against the golden model
+    skiptile run designs/tile4x4.toml --workload digits-cnn
+    """
+
+
+# ---- generate ----
+
+
+@cli.command()
+@DESIGN
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for the files; made if it is not there, other files in it are left alone.",
+)
+@click.option(
+    "--testbench",
+    default=0,
+    metavar="N",
+    type=click.IntRange(0, 10_000),
+    help="Add a self-checking Verilog testbench with N random jobs and stalls.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the testbench's jobs.")
+@click.option(
+    "--naming",
+    default="amaranth",
+    show_default=True,
+    type=click.Choice(["amaranth", "axi"]),
+    help="Names of the streams' ports: i__payload, i__valid, i__ready; or i_tdata, i_tvalid, i_tready.",
+)
+def generate(design: Path, output: Path, testbench: int, seed: int, naming: str) -> None:
+    """Write DIR/<name>.v, Verilog-2005 that is yours, and DIR/<name>.json, its manifest."""
+    from skiptile.gen.design import read_design
+    from skiptile.gen.generate import generate_files
+
+    with stderr.status("generating"):
+        paths = generate_files(read_design(design), output, testbench=testbench, seed=seed, naming=naming)
+    for path in paths:
+        click.echo(path)
+
+
+# ---- verify ----
+
+
+@cli.command()
+@DESIGN
+@click.option(
+    "--cases",
+    default=20,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    help="Random cases beside the fixed ones.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Of the random cases; a new one each time by default.")
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write results as JUnit XML.")
+@click.option(
+    "--waves",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write waves: FILE.fst where Verilator's FST library is there, else FILE.vcd.",
+)
+@JSON
+def verify(
+    design: Path, cases: int, seed: int | None, junit: Path | None, waves: Path | None, json_path: Path | None
+) -> None:
+    """Run DESIGN's cocotb bench on its Verilog, against the golden model, under random stalls."""
+    from skiptile.gen.design import read_design
+    from skiptile.sim.verify import verify_design
+
+    checked = read_design(design)
+    _check_writable(junit, waves, json_path)
+    with stderr.status("building and simulating"):
+        outcome = verify_design(checked, cases=cases, seed=seed, waves=waves)
+    stdout.print(outcome.table())
+    if junit is not None:
+        _write(junit, outcome.junit())
+    if json_path is not None:
+        _write_json(json_path, outcome.to_dict())
+    if not outcome.passed:
+        raise click.ClickException(outcome.summary())
+    click.echo(outcome.summary())
+
+
+# ---- run ----
+
+
+@cli.command()
+@DESIGN
+@click.option("--workload", metavar="NAME", help="A workload of real tensors: digits-cnn.")
+@click.option(
+    "--tensors",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Your own: .npz or .safetensors with <layer>.a and .b, or .activation, .weight, .gradient.",
+)
+@click.option(
+    "--conv",
+    "convolutions",
+    multiple=True,
+    metavar="LAYER=STRIDE,PAD[,DILATION[,GROUPS]]",
+    help="A layer of --tensors is a convolution; once for each.",
+)
+@click.option(
+    "--engine",
+    default="rtl",
+    show_default=True,
+    type=click.Choice(ENGINE_NAMES),
+    help="rtl: the Verilog, simulated and compared; golden: its schedule alone, at once.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the workload's training."
+)
+@click.option(
+    "--batch", default=32, show_default=True, type=click.IntRange(1), help="Images in a training step."
+)
+@click.option(
+    "--html",
+    "html_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also write one self-contained page with charts.",
+)
+@JSON
+def run(
+    design: Path,
+    workload: str | None,
+    tensors: Path | None,
+    convolutions: tuple[str, ...],
+    engine: str,
+    seed: int,
+    batch: int,
+    html_path: Path | None,
+    json_path: Path | None,
+) -> None:
+    """Run real tensors on DESIGN and on the dense tile beside it, layer by layer and pass by pass.
+
+    Shows zeros, cycles, speed-up, utilisation and elapsed cycles. Each operand is quantised to the tile's
+    format; the one with more zeros goes to the port that skips them.
+    """
+    from skiptile import report
+    from skiptile.gen.design import read_design
+    from skiptile.golden.workloads import WORKLOADS
+    from skiptile.sim.measure import measure
+    from skiptile.tensors import read_workload
+
+    if (workload is None) == (tensors is None):
+        raise click.UsageError("give either --workload NAME or --tensors FILE")
+    if convolutions and tensors is None:
+        raise click.UsageError("--conv belongs to --tensors")
+    if workload is not None and workload not in WORKLOADS:
+        raise click.UsageError(f"--workload must be one of {', '.join(WORKLOADS)}, not {workload!r}")
+    checked = read_design(design)
+    _check_writable(html_path, json_path)
+    with _progress() as show:
+        if tensors is not None:
+            load = read_workload(tensors, convolutions)
+        else:
+            with _mistakes("--batch"):
+                load = WORKLOADS[str(workload)](seed=seed, batch=batch, progress=show("training", "steps"))
+        results = measure(load, checked, engine=engine, progress=show("running", "passes"))
+    stdout.print(report.table(results))
+    for line in report.summary(results).splitlines():
+        click.echo(line)
+    if json_path is not None:
+        report.write_json(results, json_path)
+    if html_path is not None:
+        report.write_html(results, html_path)
+        click.echo(f"charts: {html_path}")
+    if results["total"]["exact"] is False:
+        raise click.ClickException("the RTL and the golden model differ: see the column 'exact'")
+
+
+# ---- show, list, doctor ----
+
+
+@cli.command()
+@DESIGN
+@JSON
+def show(design: Path, json_path: Path | None) -> None:
+    """What DESIGN will be: widths, latencies, levels, mux inputs, capacities, predicted speed-up."""
+    from skiptile.gen.design import read_design
+    from skiptile.show import describe
+
+    sections = describe(read_design(design))
+    for title, rows in sections.items():
+        table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
+        for name, value in rows.items():
+            table.add_row(name.replace("_", " "), str(value))
+        stdout.print(table)
+        stdout.print()
+    if json_path is not None:
+        _write_json(json_path, sections)
+
+
+@cli.command("list")
+@click.argument("what", type=click.Choice(["kinds", "interconnects", "formats", "workloads"]))
+def list_(what: str) -> None:
+    """What there is to choose from."""
+    from skiptile.show import catalogue
+
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    for name, description in catalogue(what).items():
+        table.add_row(name, description)
+    stdout.print(table)
+
+
+@cli.command()
+@click.option("--clean", is_flag=True, help="Empty the build cache.")
+@JSON
+def doctor(clean: bool, json_path: Path | None) -> None:
+    """What is installed, in which version, and the command that installs what is missing."""
+    from skiptile.sim import cache
+    from skiptile.sim.tools import inventory
+
+    tools = inventory()
+    table = Table("tool", "version", "for", "to install", box=None, padding=(0, 2))
+    for tool in tools:
+        table.add_row(
+            tool.name, tool.version or "missing", tool.purpose, "" if tool.version else tool.install
+        )
+    stdout.print(table)
+    if clean:
+        cache.clean()
+    size = cache.size()
+    click.echo(f"build cache: {cache.folder()}, {size / 1e6:.1f} MB" + (", emptied" if clean else ""))
+    if json_path is not None:
+        versions = {tool.name: tool.version for tool in tools}
+        _write_json(json_path, {"tools": versions, "cache": {"folder": str(cache.folder()), "bytes": size}})
+    missing = [tool.name for tool in tools if not tool.version and tool.required]
+    if missing:
+        raise click.ClickException(f"missing: {', '.join(missing)}")
+
+
+# ---- what the commands share ----
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, str], Callable[[float, int, str], None]]]:
+    """Gives a function that adds a line of progress and returns the callback that moves it."""
+    columns = (
+        TextColumn("{task.description:10}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+    )
+    with Progress(*columns, console=stderr) as progress:
+
+        def add(description: str, unit: str) -> Callable[[float, int, str], None]:
+            task = progress.add_task(description, total=1, unit=unit, what="")
+
+            def move(done: float, total: int, what: str) -> None:
+                progress.update(task, completed=done, total=total, what=what)
+
+            return move
+
+        yield add
+
+
+@contextmanager
+def _mistakes(option: str) -> Iterator[None]:
+    """Turns what a golden function refuses into a user's mistake."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise click.UsageError(f"{option}: {error}") from error
+
+
+def _check_writable(*paths: Path | None) -> None:
+    """Find out before the work, not after it, that a result could not be written."""
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise click.ClickException(f"{path} is a folder; a file is wanted")
+        if not path.parent.is_dir():
+            raise click.ClickException(f"{path}: there is no folder {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise click.ClickException(f"{path}: no permission to write in {path.parent}")
+
+
+def _write(path: Path, text: str) -> None:
+    from skiptile.gen.output import write_atomically
+
+    write_atomically(path, text.encode())
+
+
+def _write_json(path: Path, value: Any) -> None:
+    _write(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def main() -> None:
+    """Run the command line: a user's mistake is one sentence and a non-zero exit status."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read the output has seen enough
+        sys.exit(1)
+    except _user_errors() as error:
+        click.echo(f"Error: {_sentence(error)}", err=True)
+        sys.exit(1)
+
+
+def _user_errors() -> tuple[type[Exception], ...]:
+    """Errors that are about the user's input or machine, and say so in one sentence."""
+    from skiptile.gen.design import DesignError
+    from skiptile.sim.measure import WorkloadError
+    from skiptile.sim.tools import ToolError
+    from skiptile.tensors import TensorError
+
+    return (DesignError, TensorError, ToolError, WorkloadError, OSError, ImportError, MemoryError)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({error})"
+    return str(error)
