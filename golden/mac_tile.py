@@ -92,8 +92,9 @@ class MacTileParams:
             check_moves(self.interconnect, self.lanes, self.lookahead)
             moves = tuple((step, offset) for step, offset in self.interconnect)
             object.__setattr__(self, "interconnect", moves)
-        if not self.lookahead:  # the dense tile has no interconnect: one value, so that equal tiles are equal
+        if not self.lookahead:  # the dense tile has neither: one value, so that equal tiles are equal
             object.__setattr__(self, "interconnect", "tensordash")
+            object.__setattr__(self, "side", "b")
         if self.max_reduction < self.lanes:
             raise ValueError(
                 f"max_reduction must hold one step of lanes = {self.lanes} products, not {self.max_reduction}"
@@ -110,7 +111,7 @@ class MacTileParams:
             for field in fields(self)
             if field.name not in self.SPARSITY_KEYS
         }
-        if self.lookahead or self.side != "b":
+        if self.lookahead:
             interconnect = self.interconnect
             if not isinstance(interconnect, str):
                 interconnect = [list(move) for move in interconnect]  # type: ignore[assignment]
@@ -140,7 +141,7 @@ class MacTileParams:
     @property
     def dense(self) -> "MacTileParams":
         """The dense tile of the same geometry."""
-        return replace(self, lookahead=0, side="b")
+        return replace(self, lookahead=0)
 
     # ---- the interconnect ----
 
@@ -160,8 +161,13 @@ class MacTileParams:
 
     @property
     def select_bits(self) -> int:
-        """Bits of one lane's select."""
-        return max(1, (len(self.moves) - 1).bit_length())
+        """Bits of one lane's select; none where there is but one move."""
+        return (len(self.moves) - 1).bit_length()
+
+    @property
+    def reach_steps(self) -> int:
+        """Steps of the window that a move reaches, from the head on: no others' operands are needed."""
+        return max(step for step, _ in self.moves) + 1
 
     # ---- derived widths ----
 
@@ -193,6 +199,11 @@ class MacTileParams:
     def steps_bits(self) -> int:
         """Width of the counters of steps and cycles."""
         return self.max_steps.bit_length()
+
+    @property
+    def advance_bits(self) -> int:
+        """Bits of the number of steps that one issue advances."""
+        return min(self.window_steps, self.max_steps).bit_length()
 
     @property
     def pairs_bits(self) -> int:

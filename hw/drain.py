@@ -57,22 +57,23 @@ class Drain(Block):
         full = Signal()  # the accumulators hold, or will hold, results that nobody has captured
         left = Signal(range(self.result_beats + 1))  # beats in the drain registers
         credits = Signal(range(self.buffer_beats + 1), init=self.buffer_beats)
-        emit, capture = Signal(), Signal()
+        emitting = Signal()
+        capturing = Signal()
         m.d.comb += [
-            emit.eq((left != 0) & (credits != 0)),
-            capture.eq(full & ((left == 0) | ((left == 1) & emit))),
-            self.blocked.eq(full & ~capture),
+            emitting.eq((left != 0) & (credits != 0)),
+            capturing.eq(full & ((left == 0) | ((left == 1) & emitting))),
+            self.blocked.eq(full & ~capturing),
         ]
         m.d.sync += [
             full.eq(self.done | self.blocked),
-            credits.eq(credits - emit + self.given),
+            credits.eq(credits - emitting + self.given),
         ]
-        with m.If(capture):
+        with m.If(capturing):
             m.d.sync += left.eq(self.result_beats)
         with m.Else():
-            m.d.sync += left.eq(left - emit)
+            m.d.sync += left.eq(left - emitting)
         m.d.comb += [
-            self.capture.eq(delayed(m, capture, self.latency - 1, name="capture")),
-            self.emit.eq(delayed(m, emit, self.latency - 1, name="emit")),
+            self.capture.eq(delayed(m, capturing, self.latency - 1, name="capture")),
+            self.emit.eq(delayed(m, emitting, self.latency - 1, name="emit")),
         ]
         return m

@@ -17,7 +17,7 @@ class Element(Block):
     the registers of the operands; see `MacTileParams.element_latency`.
 
     Members:
-        window, select: the column's window, the row's selects (with lookahead).
+        window, select: the column's window, the row's selects (with lookahead; more than one move).
         a: the lanes' operands of the column (without lookahead).
         b: the lanes' operands of the row, one cycle after ``window`` and ``select``.
         accumulate, first: the sum that leaves the tree is added, or starts a new one.
@@ -46,10 +46,9 @@ class Element(Block):
         bits = params.lanes * params.operand_bits
         operands: dict[str, object] = {"a": In(bits)}
         if params.lookahead:
-            operands = {
-                "window": In(params.window_steps * bits),
-                "select": In(params.lanes * params.select_bits),
-            }
+            operands = {"window": In(params.reach_steps * bits)}
+            if params.select_bits:
+                operands["select"] = In(params.lanes * params.select_bits)
         super().__init__({
             **operands,
             "b": In(bits),
@@ -68,9 +67,9 @@ class Element(Block):
         bits = params.lanes * width
 
         if params.lookahead:
-            window = [self.window.word_select(step, bits) for step in range(params.window_steps)]
+            select = self.select if params.select_bits else None
             a = Signal(bits, reset_less=True)
-            m.d.sync += a.eq(Cat(selected(window, self.select, params.moves, params.lanes)))
+            m.d.sync += a.eq(Cat(selected(self.window, select, params)))
         else:
             a = self.a
 

@@ -7,19 +7,19 @@ operand ``a`` and its window. See DESIGN: "The sparse-skipping MAC tile" for the
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Instance, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.drain import Drain
 from skiptile.hw.element import Element
-from skiptile.hw.hierarchy import Block, placed
+from skiptile.hw.fifo import Fifo
+from skiptile.hw.hierarchy import Block, Probe, place
 from skiptile.hw.operands import DenseOperands, ScheduledOperands
 from skiptile.hw.payload import payload_layout
 from skiptile.hw.pipeline import delayed
-from skiptile.hw.scheduler import Scheduler
+from skiptile.hw.scheduler import EffectualPairs, Scheduler
 from skiptile.hw.sequencer import Sequencer
 from skiptile.hw.staging import StagingWindow
 from skiptile.hw.tally import Tally
@@ -67,6 +67,23 @@ class MacTile(wiring.Component):
             "o": Out(stream.Signature(payload_layout(params.output_fields))),
         })
 
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Ports inside that show the schedule; ``issue`` says in which cycles the others are valid."""
+        params = self.params
+        issue = [
+            Probe("issue", 1, (("tally", "issue"),)),
+            Probe("advance", params.advance_bits, (("tally", "advance"),)),
+        ]
+        if not params.lookahead:
+            return tuple(issue)
+        rows = [f"scheduler_{row}" for row in range(params.rows)]
+        taken = Probe("taken", params.lanes, tuple((row, "taken") for row in rows))
+        if not params.select_bits:
+            return (*issue, taken)
+        width = params.lanes * params.select_bits
+        return (*issue, taken, Probe("select", width, tuple((row, "select") for row in rows)))
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         params = self.params
@@ -84,12 +101,12 @@ class MacTile(wiring.Component):
         latency = params.element_latency
         accumulate = delayed(m, issue.issue, latency - 1, name="issue")
         first = delayed(m, issue.first, latency - 1, name="first")
-        m.submodules.drain = self._placed(drain)
+        self._place(m, "drain", drain)
         m.d.comb += drain.done.eq(issue.done)
         for r, row in enumerate(elements):
             for c, element in enumerate(row):
                 below = r + params.output_rows
-                m.submodules[f"element_{r}_{c}"] = self._placed(element)
+                self._place(m, f"element_{r}_{c}", element)
                 m.d.comb += [
                     element.accumulate.eq(accumulate),
                     element.first.eq(first),
@@ -101,8 +118,8 @@ class MacTile(wiring.Component):
         self._connect_output(m, issue, drain, Cat(given))
         return m
 
-    def _placed(self, block: Block) -> Block | Instance:
-        return placed(block, self._platform)
+    def _place(self, m: Module, name: str, block: Block) -> None:
+        place(m, name, block, self._platform)
 
     # ---- the way in ----
 
@@ -114,7 +131,8 @@ class MacTile(wiring.Component):
     def _feed_dense(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
         params = self.params
         fresh = Signal(init=1)
-        issue, done = Signal(), Signal()
+        issue = Signal()
+        done = Signal()
         stalled = fresh & blocked
         m.d.comb += [
             self.i.ready.eq(~stalled),
@@ -133,26 +151,30 @@ class MacTile(wiring.Component):
         pairs: list[Value] = []
         for r, row in enumerate(elements):
             operands = DenseOperands(params)
-            m.submodules[f"row_operands_{r}"] = self._placed(operands)
+            self._place(m, f"row_operands_{r}", operands)
             m.d.comb += operands.data.eq(self._beat("b", r))
             pairs.append(operands.pairs)
             for column, element in zip(columns, row, strict=True):
                 m.d.comb += [element.a.eq(column), element.b.eq(operands.operands)]
 
-        late_issue, late_done = Signal(attrs={"keep": 1}, name="issue"), Signal()
-        input_stall, output_stall = Signal(), Signal()
+        late_issue = Signal()
+        late_done = Signal()
+        steps = Signal.like(self.i.payload.count)
+        input_stall = Signal()
+        output_stall = Signal()
         m.d.sync += [
             late_issue.eq(issue),
+            steps.eq(self.i.payload.count),
             late_done.eq(done),
             input_stall.eq(~fresh & ~self.i.valid),
             output_stall.eq(self.i.valid & stalled),
         ]
-        return _Issue(issue, fresh, done, late_issue, late_done, late_issue, input_stall, output_stall, pairs)
+        return _Issue(issue, fresh, done, late_issue, late_done, steps, input_stall, output_stall, pairs)
 
     def _feed_sparse(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
         params = self.params
         sequencer = Sequencer(params)
-        m.submodules.sequencer = self._placed(sequencer)
+        self._place(m, "sequencer", sequencer)
         payload = self.i.payload
         m.d.comb += [
             sequencer.valid.eq(self.i.valid),
@@ -168,12 +190,12 @@ class MacTile(wiring.Component):
             window = self._window(m, sequencer, f"row_window_{r}", "b", r)
             scheduler = Scheduler(params)
             operands = ScheduledOperands(params)
-            m.submodules[f"scheduler_{r}"] = self._placed(scheduler)
-            m.submodules[f"row_operands_{r}"] = self._placed(operands)
+            self._place(m, f"scheduler_{r}", scheduler)
+            self._place(m, f"row_operands_{r}", operands)
             m.d.comb += [
                 scheduler.write.eq(sequencer.write),
                 scheduler.write_beat.eq(sequencer.write_beat),
-                scheduler.pairs.eq(self._effectual(r)),
+                scheduler.pairs.eq(self._pairs(m, r)),
                 scheduler.read_beats.eq(sequencer.read_beats),
                 scheduler.head.eq(sequencer.head),
                 scheduler.allow.eq(sequencer.allow),
@@ -181,23 +203,21 @@ class MacTile(wiring.Component):
                 scheduler.update.eq(sequencer.update),
                 scheduler.advance.eq(sequencer.advance),
                 operands.window.eq(window.window),
-                operands.select.eq(scheduler.select),
                 operands.taken.eq(scheduler.taken),
             ]
+            if params.select_bits:
+                m.d.comb += operands.select.eq(scheduler.select)
             schedulers.append(scheduler)
             pairs.append(operands.pairs)
             for column, element in zip(columns, row, strict=True):
-                m.d.comb += [
-                    element.window.eq(column.window),
-                    element.select.eq(operands.late_select),
-                    element.b.eq(operands.operands),
-                ]
+                m.d.comb += [element.window.eq(column.window), element.b.eq(operands.operands)]
+                if params.select_bits:
+                    m.d.comb += element.select.eq(operands.late_select)
         empty = schedulers[0].empty
         for scheduler in schedulers[1:]:
             empty &= scheduler.empty
         m.d.comb += sequencer.empty.eq(empty)
 
-        self._add_probes(m, sequencer, schedulers)
         return _Issue(
             sequencer.issue,
             sequencer.first,
@@ -212,7 +232,7 @@ class MacTile(wiring.Component):
 
     def _window(self, m: Module, sequencer: Sequencer, name: str, field: str, index: int) -> StagingWindow:
         window = StagingWindow(self.params)
-        m.submodules[name] = self._placed(window)
+        self._place(m, name, window)
         m.d.comb += [
             window.write.eq(sequencer.write),
             window.write_beat.eq(sequencer.write_beat),
@@ -222,39 +242,22 @@ class MacTile(wiring.Component):
         ]
         return window
 
-    def _effectual(self, row: int) -> Value:
-        """The incoming beat's pairs of a row that are not annihilated by a zero; none beyond its count."""
-        params = self.params
-        payload = self.i.payload
-        pairs = []
-        for step in range(params.window_steps):
-            for lane in range(params.lanes):
-                pair = Value.cast(payload.b[step][row][lane]).any()
-                if params.side == "both":
-                    pair &= Value.cast(payload.a[step][0][lane]).any()
-                pairs.append(pair & (payload.count > step))
-        return Cat(pairs)
-
-    def _add_probes(self, m: Module, sequencer: Sequencer, schedulers: list[Scheduler]) -> None:
-        """Wires for simulation alone: what each issue selects and by how much it advances."""
-        probes = {
-            "issue": sequencer.late_issue,
-            "issue_advance": sequencer.steps,
-            "issue_select": Cat(scheduler.select for scheduler in schedulers),
-            "issue_taken": Cat(scheduler.taken for scheduler in schedulers),
-        }
-        for name, value in probes.items():
-            probe = Signal(len(value), name=name, attrs={"keep": 1})
-            m.d.comb += probe.eq(value)
+    def _pairs(self, m: Module, row: int) -> Value:
+        pairs = EffectualPairs(self.params)
+        self._place(m, f"pairs_{row}", pairs)
+        m.d.comb += [pairs.b.eq(self._beat("b", row)), pairs.count.eq(self.i.payload.count)]
+        if self.params.side == "both":
+            m.d.comb += pairs.a.eq(self._beat("a", 0))
+        return pairs.pairs
 
     # ---- the way out ----
 
     def _connect_output(self, m: Module, issue: _Issue, drain: Drain, results: Value) -> None:
         params = self.params
         tally = Tally(params)
-        m.submodules.tally = self._placed(tally)
-        buffer = SyncFIFO(width=len(results), depth=params.output_buffer_beats)
-        m.submodules.output_buffer = buffer
+        self._place(m, "tally", tally)
+        buffer = Fifo("output_buffer", width=len(results), depth=params.output_buffer_beats)
+        self._place(m, "output_buffer", buffer)
         payload = self.o.payload
         given = Signal()
         row = Signal.like(payload.row)
@@ -267,14 +270,14 @@ class MacTile(wiring.Component):
             tally.output_stall.eq(issue.output_stall),
             tally.pairs.eq(Cat(issue.pairs)),
             tally.given.eq(given & last),
-            buffer.w_data.eq(results),
-            buffer.w_en.eq(drain.emit),
-            buffer.r_en.eq(given),
+            buffer.write_data.eq(results),
+            buffer.write.eq(drain.emit),
+            buffer.take.eq(given),
             drain.given.eq(given),
-            self.o.valid.eq(buffer.r_rdy & tally.valid),
+            self.o.valid.eq(buffer.valid & tally.valid),
             given.eq(self.o.valid & self.o.ready),
             last.eq(row == params.rows - params.output_rows),
-            payload.result.as_value().eq(buffer.r_data),
+            payload.result.as_value().eq(buffer.data),
             payload.row.eq(row),
             payload.last.eq(last),
         ]

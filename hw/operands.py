@@ -1,25 +1,27 @@
 """Operand selection: what the multipliers of a row get, and how many pairs that is."""
 
-from collections.abc import Sequence
-
 from amaranth.hdl import Array, Cat, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from skiptile.golden.interconnect import Move
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.hierarchy import Block
 from skiptile.hw.pipeline import total
 
 
-def selected(window: Sequence[Value], select: Value, moves: Sequence[Move], lanes: int) -> list[Value]:
+def selected(window: Value, select: Value | None, params: MacTileParams) -> list[Value]:
     """Each lane's operand: from ``window`` (steps of packed lanes), by the index of its move."""
-    width = len(window[0]) // lanes
-    select_bits = len(select) // lanes
+    lanes, bits = params.lanes, params.lanes * params.operand_bits
+    steps = [window.word_select(step, bits) for step in range(params.reach_steps)]
     operands = []
     for lane in range(lanes):
-        places = [window[step].word_select((lane + offset) % lanes, width) for step, offset in moves]
-        index = select.word_select(lane, select_bits)
-        operands.append(Array(places)[index] if len(places) > 1 else places[0])
+        places = [
+            steps[step].word_select((lane + offset) % lanes, params.operand_bits)
+            for step, offset in params.moves
+        ]
+        if select is None:
+            operands.extend(places)
+        else:
+            operands.append(Array(places)[select.word_select(lane, params.select_bits)])
     return operands
 
 
@@ -30,7 +32,8 @@ class ScheduledOperands(Block):
 
     Members:
         window: the row's window, one cycle after ``select``.
-        select, taken: for each lane the index of its move, and whether it took a pair at all.
+        select, taken: for each lane the index of its move (absent where there is but one move), and
+            whether it took a pair at all.
         late_select: ``select`` when the window is there.
         operands: the lanes' operands.
         pairs: how many lanes took a pair.
@@ -49,11 +52,14 @@ class ScheduledOperands(Block):
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
         bits = params.lanes * params.operand_bits
+        selects: dict[str, object] = {}
+        if params.select_bits:
+            width = params.lanes * params.select_bits
+            selects = {"select": In(width), "late_select": Out(width)}
         super().__init__({
-            "window": In(params.window_steps * bits),
-            "select": In(params.lanes * params.select_bits),
+            **selects,
+            "window": In(params.reach_steps * bits),
             "taken": In(params.lanes),
-            "late_select": Out(params.lanes * params.select_bits),
             "operands": Out(bits),
             "pairs": Out(params.pairs_bits),
         })
@@ -62,21 +68,23 @@ class ScheduledOperands(Block):
         m = Module()
         params = self.params
         bits = params.lanes * params.operand_bits
-        select = Signal(len(self.select), reset_less=True)
+        select = None
+        if params.select_bits:
+            select = Signal(len(self.select), reset_less=True)
+            m.d.sync += select.eq(self.select)
+            m.d.comb += self.late_select.eq(select)
         taken = Signal(params.lanes, reset_less=True)
         pairs = Signal(params.pairs_bits, reset_less=True)
         operands = Signal(bits, reset_less=True)
-        window = [self.window.word_select(step, bits) for step in range(params.window_steps)]
-        chosen = selected(window, select, params.moves, params.lanes)
+        chosen = selected(self.window, select, params)
         m.d.sync += [
-            select.eq(self.select),
             taken.eq(self.taken),
             pairs.eq(total(list(self.taken))),
             operands.eq(
                 Cat(operand & taken[lane].replicate(len(operand)) for lane, operand in enumerate(chosen))
             ),
         ]
-        m.d.comb += [self.late_select.eq(select), self.operands.eq(operands), self.pairs.eq(pairs)]
+        m.d.comb += [self.operands.eq(operands), self.pairs.eq(pairs)]
         return m
 
 

@@ -39,12 +39,14 @@ class Selection:
             for lane in level:
                 wanted = Signal(len(moves), name=f"wanted_lane{lane}")
                 m.d.comb += wanted.eq(Cat(left[step][(lane + offset) % lanes] for step, offset in moves))
-                grant = Signal(len(moves), name=f"grant_lane{lane}")
                 select = Signal(params.select_bits, name=f"select_lane{lane}")
-                for move, (step, offset) in reversed(list(enumerate(moves))):
+                for move in reversed(range(1, len(moves))):
                     with m.If(wanted[move]):
-                        m.d.comb += [grant.eq(1 << move), select.eq(move)]
-                    cleared[step][(lane + offset) % lanes] = grant[move]
+                        m.d.comb += select.eq(move)
+                with m.If(wanted[0]):
+                    m.d.comb += select.eq(0)
+                for move, (step, offset) in list(enumerate(moves))[1:]:
+                    cleared[step][(lane + offset) % lanes] = wanted[move] & ~wanted[:move].any()
                 self.select[lane] = select
                 self.taken[lane] = wanted.any()
             for step in range(1, len(left)):
@@ -67,7 +69,8 @@ class Scheduler(Block):
         update: the window moves on.
         advance: by how much, one bit for each advance 1 .. ``lookahead + 1``.
         empty: bit k: with this cycle's selections, steps 0 .. k + 1 of the window are drained.
-        select, taken: for each lane the index of its move, and whether it took a pair at all.
+        select, taken: for each lane the index of its move (absent where there is but one move), and
+            whether it took a pair at all.
     """
 
     block_name = "scheduler"
@@ -89,7 +92,9 @@ class Scheduler(Block):
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
         steps, lanes = params.window_steps, params.lanes
+        selects = {"select": Out(lanes * params.select_bits)} if params.select_bits else {}
         super().__init__({
+            **selects,
             "write": In(1),
             "write_beat": In(BEAT_BITS),
             "pairs": In(steps * lanes),
@@ -100,7 +105,6 @@ class Scheduler(Block):
             "update": In(1),
             "advance": In(steps),
             "empty": Out(params.lookahead),
-            "select": Out(lanes * params.select_bits),
             "taken": Out(lanes),
         })
 
@@ -129,8 +133,53 @@ class Scheduler(Block):
         for k in range(1, steps):
             m.d.comb += self.empty[k - 1].eq(~Cat(selection.left[1 : k + 1]).any())
 
-        select = Signal(len(self.select), reset_less=True)
         taken = Signal(lanes, reset_less=True)
-        m.d.sync += [select.eq(Cat(selection.select)), taken.eq(Cat(selection.taken))]
-        m.d.comb += [self.select.eq(select), self.taken.eq(taken)]
+        m.d.sync += taken.eq(Cat(selection.taken))
+        m.d.comb += self.taken.eq(taken)
+        if self.params.select_bits:
+            select = Signal(len(self.select), reset_less=True)
+            m.d.sync += select.eq(Cat(selection.select))
+            m.d.comb += self.select.eq(select)
+        return m
+
+
+class EffectualPairs(Block):
+    """Finds a beat's pairs that no zero annihilates.
+
+    Members:
+        a: the beat's operands of the column (side "both").
+        b: its operands of the row.
+        count: steps in the beat; what stands beyond is none.
+        pairs: for each step one bit for each lane.
+    """
+
+    block_name = "pairs"
+    has_clock = False
+    has_reset = False
+
+    a: Signal
+    b: Signal
+    count: Signal
+    pairs: Signal
+
+    def __init__(self, params: MacTileParams) -> None:
+        self.params = params
+        steps, lanes = params.window_steps, params.lanes
+        operands = {"b": In(steps * lanes * params.operand_bits)}
+        if params.side == "both":
+            operands["a"] = In(steps * lanes * params.operand_bits)
+        super().__init__({**operands, "count": In(range(steps + 1)), "pairs": Out(steps * lanes)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        params = self.params
+        for step in range(params.window_steps):
+            for lane in range(params.lanes):
+                place = step * params.lanes + lane
+                pair = self.b.word_select(place, params.operand_bits).any()
+                if params.side == "both":
+                    pair &= self.a.word_select(place, params.operand_bits).any()
+                if step:  # a beat has one step at least
+                    pair &= self.count > step
+                m.d.comb += self.pairs[place].eq(pair)
         return m

@@ -85,7 +85,7 @@ class Sequencer(Block):
             "done": Out(1),
             "late_issue": Out(1),
             "late_done": Out(1),
-            "steps": Out(range(steps + 1)),
+            "steps": Out(self.params.advance_bits),
             "input_stall": Out(1),
             "output_stall": Out(1),
         })
@@ -94,7 +94,7 @@ class Sequencer(Block):
         m = Module()
         steps = self.params.window_steps
         head_beat = Signal(BEAT_BITS)
-        head = Signal(range(steps))
+        head_slot = Signal(range(steps))
         held = Signal(range(BUFFER_BEATS + 1))  # beats from head_beat on
         loaded = Signal()  # the window holds steps
         fresh = Signal(init=1)  # nothing of the pending reduction has issued
@@ -127,12 +127,13 @@ class Sequencer(Block):
         m.d.comb += start_beat.eq(Mux(loaded, head_beat + leaving, head_beat))
 
         jumps = ~loaded | self.ending
-        before = [Const(slot) < head for slot in range(steps)]  # slots whose step is in the beat after
+        # slots whose step is in the beat after
+        before = [head_slot.any(), *(head_slot > slot for slot in range(1, steps - 1)), Const(0)]
         read_beats = [Mux(jumps, start_beat, next_beat + earlier) for earlier in before]
         exists = [Mux(jumps, following, ~(earlier & next_is_last)) for earlier in before]
         m.d.comb += [
             self.read_beats.eq(Cat(Mux(jumps, start_beat, beat)[:BEAT_BITS] for beat in read_beats)),
-            self.head.eq(Mux(jumps, 0, head)),
+            self.head.eq(Mux(jumps, 0, head_slot)),
             self.allow.eq(Cat(rotated(exists, self.head))),
         ]
 
@@ -146,14 +147,14 @@ class Sequencer(Block):
                     m.d.sync += beat.eq(ends[slot])
             slots.append(Array(beats)[self.read_beats.word_select(slot, BEAT_BITS)])
         incoming = [end & self.allow[k] for k, end in enumerate(rotated(slots, self.head))]
-        end = Signal(steps)  # one bit for each position of the window
+        ends_at = Signal(steps)  # one bit for each position of the window
         with m.If(self.update):
-            m.d.sync += end.eq(Cat(shifted(list(end), incoming, self.ending, self.advance)))
-        m.d.comb += self.ending.eq(end.any())
+            m.d.sync += ends_at.eq(Cat(shifted(list(ends_at), incoming, self.ending, self.advance)))
+        m.d.comb += self.ending.eq(ends_at.any())
 
         # ---- issue and advance ----
         supplied = Signal()
-        enough = (held > 1) & ((head == 0) | next_is_last | (held > 2))
+        enough = (held > 1) & ((head_slot == 0) | next_is_last | (held > 2))
         m.d.comb += [
             supplied.eq(self.ending | enough),
             self.first.eq(fresh),
@@ -166,15 +167,19 @@ class Sequencer(Block):
         m.d.comb += self.done.eq(self.issue & self.ending & everything)
 
         moved = Signal(range(2 * steps))
-        m.d.comb += moved.eq(head + total_advance(self.advance[: steps - 1]))
+        m.d.comb += moved.eq(head_slot + total_advance(self.advance[: steps - 1]))
+        whole = Signal()  # the window is drained as a whole
+        carry = Signal()  # the head goes on to the next beat
         freed = Signal(BEAT_BITS)
-        with m.If(self.issue & everything):
-            m.d.comb += freed.eq(Mux(self.ending, leaving, 1))
-        with m.Elif(self.issue):
-            m.d.comb += freed.eq(moved >= steps)
-            m.d.sync += head.eq(Mux(moved >= steps, moved - steps, moved))
+        m.d.comb += [
+            whole.eq(self.issue & everything),
+            carry.eq(self.issue & (moved >= steps)),
+            freed.eq(Mux(whole, Mux(self.ending, leaving, 1), carry)),
+        ]
+        with m.If(self.issue & ~everything):
+            m.d.sync += head_slot.eq(Mux(moved >= steps, moved - steps, moved))
         with m.If(self.done):
-            m.d.sync += head.eq(0)
+            m.d.sync += head_slot.eq(0)
         m.d.sync += [
             head_beat.eq(head_beat + freed),
             held.eq(held + self.write - freed),
@@ -184,18 +189,15 @@ class Sequencer(Block):
             m.d.sync += loaded.eq(following)
 
         # ---- what others see a cycle later ----
-        late_end, late_advance = Signal(steps, reset_less=True), Signal(steps, reset_less=True)
         m.d.sync += [
             self.window_beats.eq(Cat((head_beat + earlier)[:BEAT_BITS] for earlier in before)),
-            self.window_head.eq(head),
+            self.window_head.eq(head_slot),
             self.late_issue.eq(self.issue),
             self.late_done.eq(self.done),
-            late_end.eq(end),
-            late_advance.eq(self.advance),
+            self.steps.eq(Mux(self.done, total_advance(ends_at), total_advance(self.advance))),
             self.input_stall.eq(loaded & ~supplied),
             self.output_stall.eq(loaded & supplied & fresh & self.blocked),
         ]
-        m.d.comb += self.steps.eq(total_advance(Mux(self.late_done, late_end, late_advance)))
         return m
 
 

@@ -2,11 +2,11 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import MacTileParams
-from skiptile.hw.hierarchy import Block
+from skiptile.hw.fifo import Fifo
+from skiptile.hw.hierarchy import Block, place
 from skiptile.hw.payload import payload_layout
 from skiptile.hw.pipeline import adder_tree, delayed, tree_stages
 
@@ -41,7 +41,7 @@ class Tally(Block):
         self.params = params
         super().__init__({
             "issue": In(1),
-            "advance": In(range(params.window_steps + 1)),
+            "advance": In(params.advance_bits),
             "done": In(1),
             "input_stall": In(1),
             "output_stall": In(1),
@@ -67,23 +67,24 @@ class Tally(Block):
             "output_stalls": output_stall,
         }
 
-        finished = SyncFIFO(width=len(self.counters.as_value()), depth=params.output_buffer_beats + 2)
-        m.submodules.finished = finished
+        width, depth = len(self.counters.as_value()), params.output_buffer_beats + 2
+        finished = Fifo("finished_counters", width=width, depth=depth)
+        place(m, "finished", finished, platform)
         sums = []
         for field in params.counter_fields:
             count = Signal(field.width, name=field.name)
-            exact = count + increments[field.name]
-            # a stall may last for ever; what counts work cannot overflow
-            bounded = Mux(exact[field.width], count, exact[: field.width])
+            more = increments[field.name]
+            if field.name.endswith("stalls"):  # a stall may last for ever; what counts work cannot overflow
+                more &= ~count.all()
             following = Signal(field.width, name=f"{field.name}_next")
-            m.d.comb += following.eq(bounded if field.name.endswith("stalls") else exact[: field.width])
+            m.d.comb += following.eq(count + more)
             m.d.sync += count.eq(Mux(done, 0, following))
             sums.append(following)
         m.d.comb += [
-            finished.w_data.eq(Cat(sums)),
-            finished.w_en.eq(done),
-            self.counters.as_value().eq(finished.r_data),
-            self.valid.eq(finished.r_rdy),
-            finished.r_en.eq(self.given),
+            finished.write_data.eq(Cat(sums)),
+            finished.write.eq(done),
+            self.counters.as_value().eq(finished.data),
+            self.valid.eq(finished.valid),
+            finished.take.eq(self.given),
         ]
         return m
