@@ -1,12 +1,13 @@
 """The kinds of hardware that a design file can ask for."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.lib import wiring
+import numpy as np
 
 from skiptile.golden.mac_tile import MacTileParams
+from skiptile.golden.mac_tile_cases import random_case
+from skiptile.hw.hierarchy import Top
 from skiptile.hw.mac_tile import MacTile
 
 
@@ -16,15 +17,21 @@ class Kind:
 
     Attributes:
         params: class of its parameter object, the table of its design file.
-        component: makes its RTL from the parameters.
+        component: class of its RTL, made from the parameters.
+        random_case: ``(params, jobs, seed)`` to golden vectors: the input payloads of random jobs and the
+            output payloads that must follow, per field an array (beats, *shape). A field of the output
+            that depends on timing is left out.
         description: one line.
     """
 
     params: type[Any]
-    component: Callable[[Any], wiring.Component]
+    component: type[Top]
+    random_case: Callable[[Any, int, int], tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]
     description: str
 
 
 KINDS = {
-    "mac-tile": Kind(MacTileParams, MacTile, "sparse-skipping MAC tile (TensorDash), or its dense sister"),
+    "mac-tile": Kind(
+        MacTileParams, MacTile, random_case, "sparse-skipping MAC tile (TensorDash), or its dense sister"
+    ),
 }

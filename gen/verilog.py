@@ -16,6 +16,7 @@ from amaranth.lib import wiring
 from skiptile import __version__
 from skiptile.gen.design import Design
 from skiptile.gen.kinds import KINDS
+from skiptile.gen.naming import AMARANTH, Naming
 from skiptile.gen.yosys import run_yosys
 from skiptile.hw.hierarchy import ModuleLibrary
 
@@ -36,16 +37,21 @@ _PASSES = [
 ]
 
 
-def generate(design: Design) -> str:
+def generate(design: Design, naming: Naming = AMARANTH) -> str:
     """The Verilog of ``design``, the same text wherever it is made."""
     top = KINDS[design.kind].component(design.params)
     library = ModuleLibrary(design.name)
-    modules = [_convert(top, design.name, library, has_reset=True)]
+    renamed = {
+        AMARANTH.port(stream, part): naming.port(stream, part)
+        for stream in top.signature.members
+        for part in naming.parts
+    }
+    modules = [_convert(top, design.name, library, renamed, has_reset=True)]
     converted: set[str] = set()
     while names := library.blocks.keys() - converted:
         for name in sorted(names):
             block = library.shared(name)
-            modules.append(_convert(block, name, library, has_reset=block.has_reset))
+            modules.append(_convert(block, name, library, {}, has_reset=block.has_reset))
             converted.add(name)
     with tempfile.TemporaryDirectory(prefix="skiptile-") as folder:
         path = Path(folder)
@@ -57,8 +63,15 @@ def generate(design: Design) -> str:
     return _header(design) + body
 
 
-def _convert(component: wiring.Component, name: str, library: ModuleLibrary, *, has_reset: bool) -> str:
-    """RTLIL of one component."""
+def _convert(
+    component: wiring.Component,
+    name: str,
+    library: ModuleLibrary,
+    renamed: dict[str, str],
+    *,
+    has_reset: bool,
+) -> str:
+    """RTLIL of one component, with some of its public names ``renamed``."""
     text = rtlil.convert(
         component,
         name=name,
@@ -68,13 +81,13 @@ def _convert(component: wiring.Component, name: str, library: ModuleLibrary, *, 
     )
     if name != library.prefix:
         text = text.replace("attribute \\top 1\n", "")
-    return _with_plain_names(text)
+    return _with_plain_names(text, renamed)
 
 
-def _with_plain_names(text: str) -> str:
+def _with_plain_names(text: str, renamed: dict[str, str]) -> str:
     """RTLIL whose public names are plain identifiers in Verilog; Amaranth joins and counts with . and $."""
     names = set(re.findall(_NAME, text))
-    plain = {}
+    plain = dict(renamed)
     for name in sorted(names):
         if re.search(r"[^A-Za-z0-9_]", name):
             identifier = re.sub(r"[^A-Za-z0-9_]+", "_" if name[0] != "$" else "", name)

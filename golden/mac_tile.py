@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from skiptile.golden.checks import check_choice, check_integer, check_keys
-from skiptile.golden.counters import Counters
 from skiptile.golden.interconnect import (
     INTERCONNECTS,
     Move,
@@ -18,15 +17,13 @@ from skiptile.golden.interconnect import (
     derive_levels,
     named_moves,
 )
-from skiptile.golden.payload import Field
+from skiptile.golden.payload import Field, payload_bits
 from skiptile.golden.schedule import Schedule, count_cycles, schedule
 
 __all__ = [
     "MacTileParams",
     "Schedule",
-    "TileJobs",
     "count_cycles",
-    "count_product",
     "predict_speedup",
     "schedule",
 ]
@@ -250,6 +247,58 @@ class MacTileParams:
         """Beats in the output buffer: as many as can be under way when one is given per cycle."""
         return self.element_latency + 2
 
+    # ---- for people and the manifest ----
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Derived widths, in bits."""
+        return {
+            "operand": self.operand_bits,
+            "product": self.product_bits,
+            "accumulator": self.accumulator_bits,
+            "input_payload": payload_bits(self.input_fields),
+            "output_payload": payload_bits(self.output_fields),
+        }
+
+    @property
+    def latencies(self) -> dict[str, int]:
+        """Derived latencies, in clock cycles; constants of the design."""
+        return {
+            "issue": self.issue_latency,
+            "element": self.element_latency,
+            "result": self.result_latency,
+        }
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        """What the tile holds."""
+        return {
+            "multipliers": self.rows * self.columns * self.lanes,
+            "window_steps": self.window_steps,
+            "staging_beats": BUFFER_BEATS if self.lookahead else 0,
+            "result_buffers": 2,
+            "output_buffer_beats": self.output_buffer_beats,
+            "result_beats": self.result_beats,
+            "max_reduction": self.max_reduction,
+            "max_steps": self.max_steps,
+        }
+
+    @property
+    def contract(self) -> list[str]:
+        """What a user of the ports must know, in sentences."""
+        return [
+            "result[row][column] = sum over steps and lanes of a[step][column][lane] * b[step][row][lane].",
+            f"Every beat of i has count = {self.window_steps} but a reduction's last one, which has last = 1 "
+            f"and count from 1 to {self.window_steps}; what stands beyond count is ignored.",
+            f"A reduction of more than {self.max_reduction} products wraps the accumulators.",
+            f"o gives rows 0 .. {self.rows - 1} of a reduction in order, {self.output_rows} in a beat, with "
+            "its counters; last marks the final beat.",
+            "A raised valid stays, with its payload, until ready; no path leads from any input to any "
+            "output within a cycle.",
+            "With input always valid and room for results, a job list takes cycles + issue latency + "
+            "result latency + result_beats - 1 clock cycles.",
+        ]
+
     # ---- ports ----
 
     @property
@@ -284,128 +333,6 @@ class MacTileParams:
             Field("last", 1),
             *self.counter_fields,
         )
-
-
-class TileJobs:
-    """A matrix product cut into the jobs of a tile (DESIGN: "Matrix products on a tile").
-
-    Job (p, q) multiplies rows p * columns .. of ``a`` with columns q * rows .. of ``b``; missing ones
-    are zero; q is the outer index. Each job is one reduction of ``steps`` steps.
-
-    Args:
-        a: (M, K) operands.
-        b: (K, N) operands.
-        params: the tile.
-    """
-
-    def __init__(self, a: np.ndarray, b: np.ndarray, params: MacTileParams) -> None:
-        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-            raise ValueError(f"a @ b needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}")
-        (self.m, self.k), self.n = a.shape, b.shape[1]
-        if self.k > params.max_reduction:
-            raise ValueError(
-                f"the reduction of K = {self.k} products exceeds max_reduction = {params.max_reduction}"
-            )
-        self.params = params
-        self.steps = -(-self.k // params.lanes)
-        self.a_blocks = _blocks(a, params.columns, params.lanes)
-        self.b_blocks = _blocks(b.T, params.rows, params.lanes)
-
-    def __len__(self) -> int:
-        """Number of jobs; none where there is nothing to multiply."""
-        return len(self.a_blocks) * len(self.b_blocks) if self.k else 0
-
-    @property
-    def beats_per_job(self) -> int:
-        return -(-self.steps // self.params.window_steps)
-
-    def beats(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Input payloads of jobs ``start`` .. ``stop`` - 1, per field (beats, *shape)."""
-        params, window = self.params, self.params.window_steps
-        q, p = np.divmod(np.arange(start, stop), len(self.a_blocks))
-        tail = self.beats_per_job * window - self.steps
-        pad = ((0, 0), (0, tail), (0, 0), (0, 0))
-
-        def to_beats(blocks: np.ndarray, index: np.ndarray) -> np.ndarray:
-            steps = np.pad(blocks, pad)[index]
-            return steps.reshape(-1, window, *steps.shape[2:])
-
-        count = np.full((stop - start, self.beats_per_job), window)
-        count[:, -1] = window - tail
-        last = np.zeros_like(count)
-        last[:, -1] = 1
-        assert params.lanes == self.a_blocks.shape[-1]
-        return {
-            "a": to_beats(self.a_blocks, p),
-            "b": to_beats(self.b_blocks, q),
-            "count": count.reshape(-1),
-            "last": last.reshape(-1),
-        }
-
-    def effectual(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Effectual pairs (steps, rows, lanes) and ends (steps,) of jobs ``start`` .. ``stop`` - 1."""
-        q, p = np.divmod(np.arange(start, stop), len(self.a_blocks))
-        pairs = self.b_blocks[q] != 0
-        if self.params.side == "both":
-            pairs &= self.a_blocks[p] != 0
-        ends = np.zeros((stop - start, self.steps), bool)
-        ends[:, -1:] = True
-        return pairs.reshape(-1, *pairs.shape[2:]), ends.reshape(-1)
-
-    def assemble(self, results: np.ndarray) -> np.ndarray:
-        """Results (jobs, rows, columns) to ``c`` (M, N)."""
-        params = self.params
-        if not len(self):
-            return np.zeros((self.m, self.n), results.dtype)
-        grid = results.reshape(len(self.b_blocks), len(self.a_blocks), params.rows, params.columns)
-        whole = grid.transpose(1, 3, 0, 2).reshape(
-            len(self.a_blocks) * params.columns, len(self.b_blocks) * params.rows
-        )
-        return whole[: self.m, : self.n]
-
-
-def _blocks(vectors: np.ndarray, width: int, lanes: int) -> np.ndarray:
-    """(V, K) to zero-padded (blocks, steps, width, lanes)."""
-    count, k = vectors.shape
-    blocks, steps = -(-count // width), -(-k // lanes)
-    padded = np.zeros((blocks * width, steps * lanes), vectors.dtype)
-    padded[:count, :k] = vectors
-    return np.ascontiguousarray(padded.reshape(blocks, width, steps, lanes).transpose(0, 2, 1, 3))
-
-
-def count_product(a: np.ndarray, b: np.ndarray, params: MacTileParams) -> Counters:
-    """The schedule's counters for the whole product ``a @ b`` on a tile, by the fast path.
-
-    With side "b" a schedule depends on ``b`` alone: it is made once for each block of its columns.
-    """
-    jobs = TileJobs(a, b, params)
-    if not len(jobs):
-        return Counters(ideal_cycles=0, ideal_capped_cycles=0)
-    repeats = len(jobs.a_blocks) if params.side == "b" else 1
-    total = Counters(ideal_cycles=0, ideal_capped_cycles=0)
-    chunk = max(1, (1 << 24) // (jobs.steps * params.rows * params.lanes))
-    indices = range(0, len(jobs), repeats)
-    for first in range(0, len(indices), chunk):
-        part = indices[first : first + chunk]
-        pieces = [jobs.effectual(job, job + 1) for job in part]
-        pairs = np.concatenate([piece[0] for piece in pieces])
-        ends = np.concatenate([piece[1] for piece in pieces])
-        busiest = pairs.reshape(len(part), jobs.steps, params.rows, -1).sum(axis=(1, 3)).max(axis=1)
-        ideal = np.maximum(1, -(-busiest // params.lanes))
-        total += Counters(
-            cycles=int(count_cycles(pairs, ends, params).sum()),
-            steps=len(ends),
-            effectual=int(pairs.sum()),
-            ideal_cycles=int(ideal.sum()),
-            ideal_capped_cycles=int(np.maximum(ideal, -(-jobs.steps // params.window_steps)).sum()),
-        )
-    return Counters(
-        cycles=total.cycles * repeats,
-        steps=total.steps * repeats,
-        effectual=total.effectual * repeats,
-        ideal_cycles=(total.ideal_cycles or 0) * repeats,
-        ideal_capped_cycles=(total.ideal_capped_cycles or 0) * repeats,
-    )
 
 
 def predict_speedup(params: MacTileParams, zeros: float, *, seed: int = 0) -> float:

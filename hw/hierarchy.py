@@ -6,6 +6,7 @@ and the library remembers the block, to be converted once. In simulation blocks 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
@@ -37,12 +38,24 @@ class Probe:
     Attributes:
         name: what they show.
         width: bits of each of them.
-        ports: (instance, port) of each; a simulation sees them in this order.
+        ports: (instance, block name, port) of each; a simulation sees them in this order.
     """
 
     name: str
     width: int
-    ports: tuple[tuple[str, str], ...]
+    ports: tuple[tuple[str, str, str], ...]
+
+
+class Top(wiring.Component):
+    """A component that can be a design: streams at its ports, and probes inside."""
+
+    @staticmethod
+    def probes(params: Any) -> tuple[Probe, ...]:
+        """What a simulation may watch in a design of ``params``; nothing by default."""
+        return ()
+
+    def elaborate(self, platform: object) -> Module:
+        raise NotImplementedError
 
 
 class ModuleLibrary:

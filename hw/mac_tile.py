@@ -8,14 +8,14 @@ operand ``a`` and its window. See DESIGN: "The sparse-skipping MAC tile" for the
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.drain import Drain
 from skiptile.hw.element import Element
 from skiptile.hw.fifo import Fifo
-from skiptile.hw.hierarchy import Block, Probe, place
+from skiptile.hw.hierarchy import Block, Probe, Top, place
 from skiptile.hw.operands import DenseOperands, ScheduledOperands
 from skiptile.hw.payload import payload_layout
 from skiptile.hw.pipeline import delayed
@@ -43,7 +43,7 @@ class _Issue:
     pairs: list[Value]
 
 
-class MacTile(wiring.Component):
+class MacTile(Top):
     """Multiplies streams of steps; without lookahead it is the dense tile, with the same ports and bits.
 
     Latency: `MacTileParams.latencies`. Throughput: one beat in and one out per cycle, unless the
@@ -67,22 +67,21 @@ class MacTile(wiring.Component):
             "o": Out(stream.Signature(payload_layout(params.output_fields))),
         })
 
-    @property
-    def probes(self) -> tuple[Probe, ...]:
+    @staticmethod
+    def probes(params: MacTileParams) -> tuple[Probe, ...]:
         """Ports inside that show the schedule; ``issue`` says in which cycles the others are valid."""
-        params = self.params
         issue = [
-            Probe("issue", 1, (("tally", "issue"),)),
-            Probe("advance", params.advance_bits, (("tally", "advance"),)),
+            Probe("issue", 1, (("tally", "tally", "issue"),)),
+            Probe("advance", params.advance_bits, (("tally", "tally", "advance"),)),
         ]
         if not params.lookahead:
             return tuple(issue)
         rows = [f"scheduler_{row}" for row in range(params.rows)]
-        taken = Probe("taken", params.lanes, tuple((row, "taken") for row in rows))
+        taken = Probe("taken", params.lanes, tuple((row, "scheduler", "taken") for row in rows))
         if not params.select_bits:
             return (*issue, taken)
         width = params.lanes * params.select_bits
-        return (*issue, taken, Probe("select", width, tuple((row, "select") for row in rows)))
+        return (*issue, taken, Probe("select", width, tuple((row, "scheduler", "select") for row in rows)))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -7,7 +7,8 @@ import numpy as np
 from skiptile.gen.design import Design
 from skiptile.golden import exact
 from skiptile.golden.counters import Counters
-from skiptile.golden.mac_tile import MacTileParams, count_product
+from skiptile.golden.mac_tile import MacTileParams
+from skiptile.golden.mac_tile_jobs import count_product
 from skiptile.sim.model import load
 
 ENGINES = {

@@ -3,7 +3,8 @@ import pytest
 
 from skiptile.golden import exact
 from skiptile.golden.counters import Counters
-from skiptile.golden.mac_tile import MacTileParams, TileJobs, count_product, schedule
+from skiptile.golden.mac_tile import MacTileParams, schedule
+from skiptile.golden.mac_tile_jobs import TileJobs, count_product
 
 
 def params(**changes):

