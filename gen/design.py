@@ -63,8 +63,8 @@ def read_design(path: Path | str) -> Design:
     path = Path(path)
     data = path.read_bytes()
     try:
-        table = tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table = tomllib.loads(data.decode("utf-8-sig"))  # some editors put a mark in front
+    except (ValueError, RecursionError) as error:  # also for numbers too long and nesting too deep
         raise DesignError(f"{path}: not a TOML file: {error}") from error
     try:
         return _design(table)

@@ -1,5 +1,6 @@
 """The kinds of hardware that a design file can ask for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.mac_tile_cases import random_case
+from skiptile.golden.mac_tile_jobs import TileJobs
 from skiptile.hw.hierarchy import Top
 from skiptile.hw.mac_tile import MacTile
 
@@ -18,6 +20,7 @@ class Kind:
     Attributes:
         params: class of its parameter object, the table of its design file.
         component: class of its RTL, made from the parameters.
+        jobs: ``(a, b, params)`` to the jobs of a matrix product (`TileJobs` says what they offer).
         random_case: ``(params, jobs, seed)`` to golden vectors: the input payloads of random jobs and the
             output payloads that must follow, per field an array (beats, *shape). A field of the output
             that depends on timing is left out.
@@ -26,12 +29,17 @@ class Kind:
 
     params: type[Any]
     component: type[Top]
+    jobs: type[Any]
     random_case: Callable[[Any, int, int], tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]
     description: str
 
 
 KINDS = {
     "mac-tile": Kind(
-        MacTileParams, MacTile, random_case, "sparse-skipping MAC tile (TensorDash), or its dense sister"
+        MacTileParams,
+        MacTile,
+        TileJobs,
+        random_case,
+        "sparse-skipping MAC tile (TensorDash), or its dense sister",
     ),
 }

@@ -44,6 +44,7 @@ def manifest(design: Design, verilog: str, naming: Naming = AMARANTH) -> dict[st
             {
                 "name": probe.name,
                 "width": probe.width,
+                "elements": probe.elements,
                 "ports": [
                     {"instance": instance, "module": f"{design.name}__{block}", "port": port}
                     for instance, block, port in probe.ports

@@ -14,12 +14,20 @@ class TileJobs:
     are zero; q is the outer index. Each job is one reduction of ``steps`` steps.
 
     Args:
-        a: (M, K) operands.
-        b: (K, N) operands.
+        a: int8 (M, K).
+        b: int8 (K, N).
         params: the tile.
+
+    Raises:
+        TypeError: operands of another type.
+        ValueError: shapes that do not fit each other, or a reduction longer than the accumulators hold.
     """
 
     def __init__(self, a: np.ndarray, b: np.ndarray, params: MacTileParams) -> None:
+        for name, operand in (("a", a), ("b", b)):
+            if not isinstance(operand, np.ndarray) or operand.dtype != np.int8:
+                found = operand.dtype if isinstance(operand, np.ndarray) else type(operand).__name__
+                raise TypeError(f"{name} must be an array of int8, not of {found}")
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise ValueError(f"a @ b needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}")
         (self.m, self.k), self.n = a.shape, b.shape[1]
@@ -39,6 +47,10 @@ class TileJobs:
     @property
     def beats_per_job(self) -> int:
         return -(-self.steps // self.params.window_steps)
+
+    @property
+    def result_beats_per_job(self) -> int:
+        return self.params.result_beats
 
     def beats(self, start: int, stop: int) -> dict[str, np.ndarray]:
         """Input payloads of jobs ``start`` .. ``stop`` - 1, per field (beats, *shape)."""
@@ -72,6 +84,14 @@ class TileJobs:
         ends = np.zeros((stop - start, self.steps), bool)
         ends[:, -1:] = True
         return pairs.reshape(-1, *pairs.shape[2:]), ends.reshape(-1)
+
+    def collect(self, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, Counters]:
+        """``c`` (M, N), and the sums of the counters, from the output payloads of all jobs."""
+        params = self.params
+        last = outputs["last"] == 1
+        sums = {field.name: int(outputs[field.name][last].sum()) for field in params.counter_fields}
+        results = outputs["result"].reshape(len(self), params.rows, params.columns)
+        return self.assemble(results), Counters(**sums)
 
     def assemble(self, results: np.ndarray) -> np.ndarray:
         """Results (jobs, rows, columns) to ``c`` (M, N)."""

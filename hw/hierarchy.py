@@ -38,12 +38,14 @@ class Probe:
     Attributes:
         name: what they show.
         width: bits of each of them.
+        elements: equal parts of a port, a value for each.
         ports: (instance, block name, port) of each; a simulation sees them in this order.
     """
 
     name: str
     width: int
     ports: tuple[tuple[str, str, str], ...]
+    elements: int = 1
 
 
 class Top(wiring.Component):

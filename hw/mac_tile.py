@@ -77,11 +77,11 @@ class MacTile(Top):
         if not params.lookahead:
             return tuple(issue)
         rows = [f"scheduler_{row}" for row in range(params.rows)]
-        taken = Probe("taken", params.lanes, tuple((row, "scheduler", "taken") for row in rows))
+        taken = Probe("taken", params.lanes, tuple((row, "scheduler", "taken") for row in rows), params.lanes)
         if not params.select_bits:
             return (*issue, taken)
-        width = params.lanes * params.select_bits
-        return (*issue, taken, Probe("select", width, tuple((row, "scheduler", "select") for row in rows)))
+        ports = tuple((row, "scheduler", "select") for row in rows)
+        return (*issue, taken, Probe("select", params.lanes * params.select_bits, ports, params.lanes))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

