@@ -10,6 +10,8 @@ from skiptile.sim.tools import ToolError
 HARNESS = Path(__file__).with_name("harness.cpp")
 LIBRARY = "model.so"
 RUNTIME = ("verilated", "verilated_threads", "verilated_dpi")  # Verilator's own sources that models need
+_FAST = ["-fPIC", "-std=c++17", "-O3", "-march=native"]
+_QUICK = ["-fPIC", "-std=c++17", "-O1"]
 
 # Above this many multipliers the element is compiled on its own, once: builds stay short, and code that
 # fits the instruction cache runs faster. Below, one flat model is faster (benchmarks/simulation_speed.py).
@@ -23,7 +25,8 @@ def build(
 
     Args:
         manifest, verilog: as `skiptile generate` writes them.
-        random_start: registers begin with random values that depend on a seed; otherwise with zeros.
+        random_start: registers begin with random values that depend on a seed; otherwise with zeros. Such
+            models are for tests, so they are built quickly and run slowly.
         flat: one model for all of it, or the element on its own; by its size if not given.
 
     Raises:
@@ -39,36 +42,33 @@ def build(
         "harness.cpp": HARNESS.read_text(),
     }
     start = "unique" if random_start else "fast"
+    flags = _QUICK if random_start else _FAST
     command = [
         *("--cc", "--top-module", manifest["design"], "--prefix", "Vtop", "--Mdir", "obj"),
         *("-O3", "--no-timing", "-Wno-lint", "--x-assign", start, "--x-initial", start),
-        *("-CFLAGS", " ".join(_compiler_flags()), "control.vlt", "design.v"),
+        *("-CFLAGS", " ".join(flags), "control.vlt", "design.v"),
     ]
     if not whole:
         command.insert(0, "--hierarchical")
     name = f"model-{cache.key([*sources.values(), *command, *_versions()])}"
-    return cache.built(name, lambda place: _build_model(place, sources, command)) / LIBRARY
-
-
-def _compiler_flags() -> list[str]:
-    return ["-fPIC", "-O3", "-march=native", "-std=c++17"]
+    return cache.built(name, lambda place: _build_model(place, sources, command, flags)) / LIBRARY
 
 
 def _versions() -> list[str]:
     return [tools.verilator().version, tools.machine()]
 
 
-def _build_model(place: Path, sources: dict[str, str], command: list[str]) -> None:
+def _build_model(place: Path, sources: dict[str, str], command: list[str], flags: list[str]) -> None:
     """Leave the library, and nothing else, in ``place``."""
     for name, text in sources.items():
         (place / name).write_text(text)
     runtime = _runtime()
     _run([str(tools.verilator().command), *command], place)
-    _run(["make", "-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O1"], place)
+    _run(["make", "-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O0"], place)
     parts = sorted(path for path in place.glob("obj/*/lib*.a"))
     headers = [f"-I{path}" for path in (place, place / "obj", *_include())]
     archives = ["obj/Vtop__ALL.a", *(str(path) for path in parts), *(str(path) for path in runtime)]
-    _run([tools.compiler(), *_compiler_flags(), *headers, "-shared", "harness.cpp", *archives, "-pthread",
+    _run([tools.compiler(), *flags, *headers, "-shared", "harness.cpp", *archives, "-pthread",
           "-o", LIBRARY], place)  # fmt: skip
     for path in (place / "obj", *(place / name for name in sources)):
         cache.remove(path)
@@ -82,9 +82,9 @@ def _runtime() -> list[Path]:
         headers = [f"-I{path}" for path in _include()]
         for name in RUNTIME:
             source = str(root / f"{name}.cpp")
-            _run([tools.compiler(), *_compiler_flags(), *headers, "-c", source, "-o", f"{name}.o"], place)
+            _run([tools.compiler(), *_QUICK, *headers, "-c", source, "-o", f"{name}.o"], place)
 
-    place = cache.built(f"runtime-{cache.key([*_compiler_flags(), *_versions()])}", compile_all)
+    place = cache.built(f"runtime-{cache.key([*_QUICK, *_versions()])}", compile_all)
     return [place / f"{name}.o" for name in RUNTIME]
 
 

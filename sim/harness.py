@@ -144,7 +144,9 @@ class Simulation:
         for probe in probes:
             size = -(-probe["width"] // 32)
             field = Field("values", probe["width"] // probe["elements"], (probe["elements"],))
-            ports = [words[:, offset + k * size : offset + (k + 1) * size] for k in range(len(probe["ports"]))]
+            ports = [
+                words[:, offset + k * size : offset + (k + 1) * size] for k in range(len(probe["ports"]))
+            ]
             found[probe["name"]] = np.stack([unpack([field], port)["values"] for port in ports], axis=1)
             offset += size * len(ports)
         return found

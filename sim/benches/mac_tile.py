@@ -1,0 +1,401 @@
+"""The cocotb bench of the `mac-tile`: results, counters and every issue against golden.
+
+The fixed cases are a table of shapes, data, idle input and back-pressure, seven of each, in which every
+pair of two columns' values occurs once; then late readiness, resets in mid-stream, and random cases.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from skiptile.golden.mac_tile import MacTileParams
+from skiptile.golden.mac_tile_cases import random_case
+from skiptile.golden.mac_tile_jobs import TileJobs
+from skiptile.golden.schedule import Schedule, schedule
+from skiptile.sim.streams import (
+    Arrays,
+    ClockDomain,
+    Monitor,
+    Pace,
+    Rule,
+    Sink,
+    Source,
+    StreamPorts,
+    Watchdog,
+    always,
+    follow,
+    high,
+    late,
+    pattern,
+    resting,
+)
+
+Generator = np.random.Generator
+Shape = tuple[int, int, int]  # M, K, N of a @ b
+
+# ---- the table of cases ----
+
+
+def _next_prime(number: int) -> int:
+    """The least prime above ``number``."""
+    candidate = number + 1
+    while any(candidate % divisor == 0 for divisor in range(2, candidate)):
+        candidate += 1
+    return candidate
+
+
+def _operands(rng: Generator, shape: tuple[int, ...], *, zeros: float) -> np.ndarray:
+    values = rng.integers(1, 256, shape).astype(np.uint8).view(np.int8)
+    return values * (rng.random(shape) >= zeros)
+
+
+def _full_scale(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.choice(np.array([-128, 127], np.int8), shape)
+
+
+def _one_non_zero(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
+    values = np.zeros(shape, np.int8)
+    values[tuple(rng.integers(shape))] = rng.choice([-128, -1, 1, 127])
+    return values
+
+
+def _alternating(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return _operands(rng, shape, zeros=0) * (np.indices(shape).sum(axis=0) % 2).astype(np.int8)
+
+
+@cache
+def _digits() -> np.ndarray:
+    """All pixels of scikit-learn's real images, as int8; about half are zero."""
+    from sklearn.datasets import load_digits
+
+    pixels = load_digits().images.ravel()
+    return np.rint(pixels * 127 / pixels.max()).astype(np.int8)
+
+
+def _real(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
+    size = int(np.prod(shape))
+    first = int(rng.integers(len(_digits())))
+    return np.take(_digits(), range(first, first + size), mode="wrap").reshape(shape)
+
+
+SHAPES: dict[str, Callable[[MacTileParams], Shape]] = {
+    "one": lambda p: (1, 1, 1),
+    "below": lambda p: (max(1, p.columns - 1), max(1, p.lanes - 1), max(1, p.rows - 1)),
+    "exact": lambda p: (p.columns, p.lanes * p.window_steps, p.rows),
+    "above": lambda p: (p.columns + 1, p.lanes * p.window_steps + 1, p.rows + 1),
+    "primes": lambda p: (_next_prime(p.columns), _next_prime(9 * p.lanes), _next_prime(p.rows)),
+    "multiple": lambda p: (2 * p.columns, 4 * p.lanes * p.window_steps, 2 * p.rows),
+    "long": lambda p: (1, 50 * p.lanes - 1, 1),
+}
+DATA: dict[str, Callable[[Generator, tuple[int, ...]], np.ndarray]] = {  # of the scheduled operand
+    "random": lambda rng, shape: _operands(rng, shape, zeros=0.5),
+    "full scale": _full_scale,
+    "all zero": lambda rng, shape: np.zeros(shape, np.int8),
+    "all dense": lambda rng, shape: _operands(rng, shape, zeros=0),
+    "one non-zero": _one_non_zero,
+    "alternating": _alternating,
+    "digit images": _real,
+}
+PACES: dict[str, Callable[[Random], Pace]] = {
+    "always": lambda rng: always,
+    "rests .1": lambda rng: resting(0.1, rng),
+    "rests .5": lambda rng: resting(0.5, rng),
+    "rests .9": lambda rng: resting(0.9, rng),
+    "every other": lambda rng: pattern([1, 0]),
+    "bursts": lambda rng: pattern([1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]),
+    "follows": lambda rng: follow,
+}
+LATE: dict[str, Callable[[Random], Pace]] = {
+    f"late {cycles}": lambda rng, cycles=cycles: late(cycles) for cycles in range(6)
+}
+MIXED = "mixed"  # shape and data of cases with reductions of different lengths
+RESETS = 4  # fixed cases that are reset in mid-stream
+MOST_REDUCTIONS = 8  # of a mixed case
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case; everything random in it comes from ``seed``.
+
+    Attributes:
+        name: for people and JUnit.
+        shape, data: keys of `SHAPES` and `DATA`, or `MIXED`.
+        idle, stall: when input is given and output is taken; keys of `PACES` or `LATE`.
+        interrupted: it is begun once before and reset in mid-stream.
+    """
+
+    name: str
+    shape: str
+    data: str
+    idle: str
+    stall: str
+    interrupted: bool
+    seed: tuple[int, int]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        return {
+            "shape": self.shape,
+            "data": self.data,
+            "idle": self.idle,
+            "back-pressure": self.stall,
+            "reset": "mid-stream" if self.interrupted else "",
+        }
+
+    def beats(self, params: MacTileParams) -> Arrays:
+        """Input payloads, per field (beats, *shape); what stands beyond ``count`` is random."""
+        rng = np.random.default_rng(self.seed)
+        if self.shape == MIXED:
+            jobs, seed = (int(number) for number in rng.integers(1, (MOST_REDUCTIONS + 1, 1 << 31)))
+            return random_case(params, jobs, seed)[0]
+        m, k, n = SHAPES[self.shape](params)
+        k = min(k, params.max_reduction)
+        a = _full_scale(rng, (m, k)) if self.data == "full scale" else _operands(rng, (m, k), zeros=0.3)
+        jobs = TileJobs(a, DATA[self.data](rng, (n, k)).T, params)
+        beats = jobs.beats(0, len(jobs))
+        beyond = np.arange(params.window_steps) >= beats["count"][:, None]
+        for name in ("a", "b"):
+            beats[name][beyond] = _operands(rng, beats[name][beyond].shape, zeros=0)
+        return beats
+
+
+def cases(params: MacTileParams, count: int, seed: int) -> list[Case]:
+    """The fixed cases and ``count`` random ones."""
+    return [
+        Case(f"{index:03d} {' / '.join(row[:4])}{' / reset' if row[4] else ''}", *row, seed=(seed, index))
+        for index, row in enumerate(_rows(count, np.random.default_rng(seed)))
+    ]
+
+
+def _rows(count: int, rng: Generator) -> Iterator[tuple[str, str, str, str, bool]]:
+    """Shape, data, idle, back-pressure and whether the case is interrupted."""
+    shapes, data, paces = list(SHAPES), list(DATA), list(PACES)
+    size = len(paces)  # seven of each, a prime, so that every pair occurs: Bose's orthogonal array
+    for s in range(size):
+        for d in range(size):
+            yield shapes[s], data[d], paces[(s + d) % size], paces[(s + 2 * d) % size], False
+    for stall in LATE:
+        yield MIXED, MIXED, "always", stall, False
+    for index in range(RESETS):
+        yield MIXED, MIXED, paces[index], paces[RESETS - 1 - index], True
+    for _ in range(count):
+        idle, stall = (str(pace) for pace in rng.choice(paces, 2))
+        yield MIXED, MIXED, idle, stall, bool(rng.random() < 0.2)
+
+
+# ---- what must come out ----
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a list of beats must give.
+
+    Attributes:
+        outputs: fields of the output payloads but the stall counters, which depend on the stalls.
+        schedule: every issue.
+    """
+
+    outputs: Arrays
+    schedule: Schedule
+
+    @classmethod
+    def of(cls, params: MacTileParams, beats: Arrays) -> "Expected":
+        """From the beats alone: ``acc[r][c] = sum over steps, lanes of a[t][c][l] * b[t][r][l]``."""
+        place, count, last = np.arange(params.window_steps), beats["count"][:, None], beats["last"][:, None]
+        counts = place < count
+        a, b = (beats[name][counts].astype(np.int64) for name in ("a", "b"))
+        ends = ((place == count - 1) & (last == 1))[counts]
+        starts = np.flatnonzero(np.concatenate([[True], ends[:-1]]))
+        pairs = b != 0
+        if params.side == "both":
+            pairs &= a != 0
+        scheduled = schedule(pairs, ends, params)
+        results = np.add.reduceat(np.einsum("tcl,trl->trc", a, b), starts)
+        counters = {
+            "cycles": scheduled.cycles,
+            "steps": np.add.reduceat(np.ones(len(ends), np.int64), starts),
+            "effectual": np.add.reduceat(pairs.sum(axis=(1, 2)), starts),
+        }
+        shape = next(field.shape for field in params.output_fields if field.name == "result")
+        first_rows = np.arange(0, params.rows, params.output_rows)
+        outputs = {
+            "result": results.reshape(-1, *shape),
+            "row": np.tile(first_rows, len(starts)),
+            "last": np.tile(first_rows == first_rows[-1], len(starts)),
+            **{name: np.repeat(values, params.result_beats) for name, values in counters.items()},
+        }
+        return cls(outputs, scheduled)
+
+
+# ---- the bench ----
+
+
+class IssueTrace:
+    """Follows the schedule through the manifest's probes: what was taken and advanced in each issue."""
+
+    def __init__(
+        self, domain: ClockDomain, dut: Any, manifest: Mapping[str, Any], params: MacTileParams
+    ) -> None:
+        self._params = params
+        self._probes = {
+            probe["name"]: [dut[port["instance"]][port["port"]] for port in probe["ports"]]
+            for probe in manifest["probes"]
+        }
+        self._rows: list[dict[str, list[int]]] = []
+        domain.agents.append(self)
+
+    def clear(self) -> None:
+        self._rows.clear()
+
+    def drive(self) -> None:
+        pass
+
+    def sample(self) -> None:
+        issue = self._probes.get("issue")
+        if issue and high(issue[0]):
+            row = {
+                name: [int(str(handle.value), 2) for handle in handles]
+                for name, handles in self._probes.items()
+            }
+            self._rows.append(row)
+
+    def check(self, wanted: Schedule) -> None:
+        """Compare with golden, as far as there are probes: the dense tile selects nothing."""
+        if "advance" in self._probes:
+            advance = np.array([row["advance"][0] for row in self._rows])
+            compare("steps that an issue advances", advance, wanted.advance)
+        if "taken" in self._probes:
+            compare("selection of (issue, row, lane)", self._selections(), wanted.select)
+
+    def _selections(self) -> np.ndarray:
+        """Index of the move, -1 for none: (issues, rows, lanes)."""
+        lanes, bits = self._params.lanes, self._params.select_bits
+        taken = _split([row["taken"] for row in self._rows], lanes, 1)
+        if not bits:
+            return taken - 1
+        return np.where(taken, _split([row["select"] for row in self._rows], lanes, bits), -1)
+
+
+def _split(values: list[list[int]], count: int, width: int) -> np.ndarray:
+    """Integers (x, y) to their ``count`` elements of ``width`` bits: (x, y, count)."""
+    mask = (1 << width) - 1
+    return np.array([[[value >> width * k & mask for k in range(count)] for value in row] for row in values])
+
+
+class TB:
+    """The tile with a source, a sink, a monitor on both streams, a watchdog and the trace of issues."""
+
+    def __init__(
+        self,
+        dut: Any,
+        manifest: Mapping[str, Any],
+        params: MacTileParams,
+        idle: Pace,
+        stall: Pace,
+        rng: Random,
+    ) -> None:
+        self._reset_cycles = manifest["reset"]["cycles"]
+        self.domain = ClockDomain(dut[manifest["clock"]], dut[manifest["reset"]["port"]])
+        self.i, self.o = (StreamPorts.find(dut, manifest, name) for name in ("i", "o"))
+        self.input = Monitor(self.domain, self.i, rule=beat_rule(self.i, params))
+        self.output = Monitor(self.domain, self.o)
+        self.trace = IssueTrace(self.domain, dut, manifest, params)
+        self.source = Source(self.domain, self.i, rng, pace=idle)
+        self.sink = Sink(self.domain, self.o, pace=stall)
+        Watchdog(self.domain, [self.input, self.output])
+
+    async def reset(self) -> None:
+        """Reset the tile; nothing is left of what was going on."""
+        self.source.waiting.clear()
+        await self.domain.reset(self._reset_cycles)
+        self.sink.taken.clear()
+        self.trace.clear()
+
+    async def run(self, beats: Arrays, outputs: int) -> Arrays:
+        """Give ``beats``, take ``outputs`` beats, and see that no more come."""
+        self.source.send(self.i.pack(beats))
+        await self.domain.until(lambda: len(self.sink.taken) >= outputs)
+        await self.domain.cycles(50)
+        drained = self.source.done and len(self.sink.taken) == outputs and not high(self.o.valid)
+        assert drained, (
+            f"not drained: {self.input.state()}; {self.output.state()}; wanted are {outputs} beats"
+        )
+        return self.o.unpack(self.sink.taken)
+
+    @property
+    def elapsed(self) -> int:
+        """Clock cycles from the first beat taken to the last result given."""
+        return self.output.latest - self.input.first + 1
+
+
+def beat_rule(ports: StreamPorts, params: MacTileParams) -> Rule:
+    """What the tile may be sent: full beats, but for a reduction's last one."""
+
+    def rule(payload: int) -> str | None:
+        count, last = ports.extract(payload, "count"), ports.extract(payload, "last")
+        if not 1 <= count <= params.window_steps:
+            return f"count must be from 1 to {params.window_steps}, not {count}"
+        if count < params.window_steps and not last:
+            return (
+                f"a partial beat in mid-reduction: count = {count}, not {params.window_steps}, with last = 0"
+            )
+        return None
+
+    return rule
+
+
+async def check(dut: Any, manifest: Mapping[str, Any], params: MacTileParams, case: Case) -> dict[str, int]:
+    """Run ``case``: results, counters and issues are golden's, whatever the stalls."""
+    rng = Random(str(case.seed))
+    idle, stall = ((PACES | LATE)[name](rng) for name in (case.idle, case.stall))
+    beats = case.beats(params)
+    wanted = Expected.of(params, beats)
+    tb = TB(dut, manifest, params, idle, stall, rng)
+    await tb.reset()
+    if case.interrupted:
+        tb.source.send(tb.i.pack(beats))
+        await tb.domain.cycles(rng.randrange(1, 60))
+        await tb.reset()
+    outputs = await tb.run(beats, len(wanted.outputs["row"]))
+    for name, values in wanted.outputs.items():
+        compare(name, outputs[name], values)
+    tb.trace.check(wanted.schedule)
+    check_counters(tb, outputs, params, case)
+    return {
+        "reductions": len(wanted.schedule.cycles),
+        "cycles": int(wanted.schedule.cycles.sum()),
+        "elapsed": tb.elapsed,
+    }
+
+
+def check_counters(tb: TB, outputs: Arrays, params: MacTileParams, case: Case) -> None:
+    """Bounds on the counters that golden does not know, and on all of them together."""
+    last = outputs["last"] == 1
+    cycles, effectual = outputs["cycles"][last], outputs["effectual"][last]
+    stalls = {name: outputs[name][last].sum() for name in ("input_stalls", "output_stalls")}
+    assert np.all(effectual <= cycles * params.rows * params.lanes), "a utilisation above 1"
+    busy = cycles.sum() + sum(stalls.values())
+    assert busy <= tb.elapsed, f"{busy} cycles of issues and stalls in {tb.elapsed} elapsed cycles"
+    if case.idle == "always":
+        assert stalls["input_stalls"] == 0, (
+            f"{stalls['input_stalls']} input stalls though input was always there"
+        )
+        if case.stall == "always" and len(cycles) == 1:
+            alone = cycles.sum() + params.issue_latency + params.result_latency + params.result_beats - 1
+            assert tb.elapsed == alone, f"one reduction took {tb.elapsed} elapsed cycles, not {alone}"
+
+
+def compare(what: str, got: np.ndarray, wanted: np.ndarray) -> None:
+    """Raise unless two integer arrays are equal; tells the first difference."""
+    assert got.shape == wanted.shape, f"{what}: shape {got.shape}, expected {wanted.shape}"
+    different = np.argwhere(got != wanted)
+    if len(different):
+        index = tuple(int(place) for place in different[0])
+        raise AssertionError(
+            f"{what}: {len(different)} of {got.size} differ, first at {index}: {got[index]}, "
+            f"expected {wanted[index]}"
+        )
