@@ -72,8 +72,8 @@ def _digits() -> np.ndarray:
     """All pixels of scikit-learn's real images, as int8; about half are zero."""
     from sklearn.datasets import load_digits
 
-    pixels = load_digits().images.ravel()
-    return np.rint(pixels * 127 / pixels.max()).astype(np.int8)
+    pixels, _ = load_digits(return_X_y=True)
+    return np.rint(pixels.ravel() * 127 / pixels.max()).astype(np.int8)
 
 
 def _real(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
