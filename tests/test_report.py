@@ -177,6 +177,18 @@ def test_nothing_is_not_exact():
     assert report.summary(CASES["nothing"]).endswith("no results")
 
 
+def test_golden_engine_claims_nothing():
+    results = make(["conv1", "fc1"])
+    for row in [*results["layers"], *results["passes"].values(), results["total"]]:
+        row["exact"] = None
+    text = shown(results, 150)
+    assert report.summary(results).endswith("golden model alone, nothing to compare")
+    assert "✓" not in text
+    assert "NO" not in text
+    assert "nothing to compare" in report.html(results)
+    assert "✓" not in report.html(results)
+
+
 def test_inexact_results_are_counted():
     results = make(CNN)
     results["layers"][3]["exact"] = results["layers"][9]["exact"] = False

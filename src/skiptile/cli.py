@@ -224,7 +224,8 @@ def show(design: Path, json_path: Path | None) -> None:
 
     sections = describe(read_design(design))
     for title, rows in sections.items():
-        table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
+        stdout.print(title, style="bold", highlight=False)
+        table = Table(show_header=False, box=None, padding=(0, 2))
         for name, value in rows.items():
             table.add_row(name.replace("_", " "), str(value))
         stdout.print(table)

@@ -66,7 +66,9 @@ def change(before: float | None, after: float | None, digits: int = 1, arrow: st
 
 
 def fact(value: object) -> str:
-    """A free-form value: number or text."""
+    """A free-form value: number, text, or a table of them."""
+    if isinstance(value, dict):
+        return ", ".join(f"{plain(name)} {fact(entry)}" for name, entry in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -116,16 +118,19 @@ def _totals(results: Results) -> list[Row]:
     ]
 
 
-def _exactness(results: Results) -> tuple[bool, str]:
-    layers = results["layers"]
-    exact = sum(bool(row["exact"]) for row in layers)
-    if not layers:
+def _exactness(results: Results) -> tuple[bool | None, str]:
+    """Whether all results are right, None if nothing was compared; and that in words."""
+    verdicts = [row["exact"] for row in results["layers"]]
+    if not verdicts:
         return False, "no results"
-    if exact == len(layers) and results["total"]["exact"]:
-        return True, f"all {exact} results exact" if exact > 1 else "the one result exact"
-    if exact == len(layers):
+    if None in verdicts and False not in verdicts:
+        return None, "golden model alone, nothing to compare"
+    wrong = verdicts.count(False)
+    if wrong:
+        return False, f"{wrong} of {len(verdicts)} results NOT exact"
+    if not results["total"]["exact"]:
         return False, "NOT exact in total"
-    return False, f"{len(layers) - exact} of {len(layers)} results NOT exact"
+    return True, f"all {len(verdicts)} results exact" if len(verdicts) > 1 else "the one result exact"
 
 
 def _legend(results: Results) -> list[tuple[str, str]]:
@@ -141,7 +146,7 @@ def _legend(results: Results) -> list[tuple[str, str]]:
         ("capped", f"the same, but at most {most} steps of a reduction finish in one cycle, as in the tile"),
         ("speed-up", "dense cycles / cycles; real zeros: with only the zeros that the real numbers have"),
         ("util", "share of multiplier slots in issue cycles that do useful work"),
-        ("exact", "every result compared, bit for bit, with the golden model"),
+        ("exact", "every result compared, bit for bit, with the golden model; -: nothing was simulated"),
     ]
 
 
@@ -188,6 +193,8 @@ def _counted(header: str, key: str) -> _Column:
 
 
 def _tick(row: Row, ascii_only: bool) -> str:
+    if row["exact"] is None:
+        return "-"
     return ("yes" if ascii_only else "✓") if row["exact"] else "NO"
 
 
@@ -271,7 +278,7 @@ class _ResultsTable:
     def _cell(column: _Column, row: Row, ascii_only: bool) -> Text:
         style = ""
         if column in _EXACT:
-            style = "green" if row["exact"] else "bold red"
+            style = {True: "green", False: "bold red", None: "dim"}[row["exact"]]
         return Text(column.cell(row, ascii_only), style=style)
 
 
@@ -333,6 +340,8 @@ def html(results: Results) -> str:
         change=change,
         ratio=ratio,
         differs=differs,
+        verdict={True: "right", False: "wrong", None: "unknown"}.get,
+        mark={True: "✓", False: "✗ no", None: "-"}.get,
     )
 
 

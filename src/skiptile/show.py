@@ -22,7 +22,7 @@ def describe(design: Design) -> dict[str, dict[str, Any]]:
     }
     if params.lookahead:
         sections["scheduler"] = {
-            "moves, in priority order": " ".join(f"({step},{offset})" for step, offset in params.moves),
+            "moves, in priority order": " ".join(_move(*move, params.lanes) for move in params.moves),
             "mux inputs per operand": len(params.moves),
             "levels": len(params.levels),
             "lanes of each level": " ".join(_braces(level) for level in params.levels),
@@ -38,6 +38,11 @@ def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in table.items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return flat
+
+
+def _move(step: int, offset: int, lanes: int) -> str:
+    """A move with its lane offset to the nearer side."""
+    return f"({step},{offset - lanes if 2 * offset > lanes else offset})"
 
 
 def _braces(lanes: tuple[int, ...]) -> str:
