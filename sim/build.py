@@ -1,17 +1,18 @@
 """From Verilog and manifest to a shared library that simulates it."""
 
-import subprocess
+import os
 from pathlib import Path
 from typing import Any
 
 from skiptile.sim import cache, tools
-from skiptile.sim.tools import ToolError
 
 HARNESS = Path(__file__).with_name("harness.cpp")
 LIBRARY = "model.so"
 RUNTIME = ("verilated", "verilated_threads", "verilated_dpi")  # Verilator's own sources that models need
 _FAST = ["-fPIC", "-std=c++17", "-O3", "-march=native"]
 _QUICK = ["-fPIC", "-std=c++17", "-O1"]
+# Compilers take more than twice the time for twice the function; and so all cores have something to do.
+_SPLIT = ["--output-split", "60000", "--output-split-cfuncs", "3000"]
 
 # Above this many multipliers the element is compiled on its own, once: builds stay short, and code that
 # fits the instruction cache runs faster. Below, one flat model is faster (benchmarks/simulation_speed.py).
@@ -46,10 +47,10 @@ def build(
     command = [
         *("--cc", "--top-module", manifest["design"], "--prefix", "Vtop", "--Mdir", "obj"),
         *("-O3", "--no-timing", "-Wno-lint", "--x-assign", start, "--x-initial", start),
+        *_SPLIT,
+        *([] if whole else ["--hierarchical"]),
         *("-CFLAGS", " ".join(flags), "control.vlt", "design.v"),
     ]
-    if not whole:
-        command.insert(0, "--hierarchical")
     name = f"model-{cache.key([*sources.values(), *command, *_versions()])}"
     return cache.built(name, lambda place: _build_model(place, sources, command, flags)) / LIBRARY
 
@@ -63,12 +64,15 @@ def _build_model(place: Path, sources: dict[str, str], command: list[str], flags
     for name, text in sources.items():
         (place / name).write_text(text)
     runtime = _runtime()
-    _run([str(tools.verilator().command), *command], place)
-    _run(["make", "-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O0"], place)
+    tools.run([str(tools.verilator().command), *command], place)
+    cores = f"-j{os.cpu_count() or 1}"
+    tools.run(
+        ["make", cores, "-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O0"], place
+    )
     parts = sorted(path for path in place.glob("obj/*/lib*.a"))
     headers = [f"-I{path}" for path in (place, place / "obj", *_include())]
     archives = ["obj/Vtop__ALL.a", *(str(path) for path in parts), *(str(path) for path in runtime)]
-    _run([tools.compiler(), *flags, *headers, "-shared", "harness.cpp", *archives, "-pthread",
+    tools.run([tools.compiler(), *flags, *headers, "-shared", "harness.cpp", *archives, "-pthread",
           "-o", LIBRARY], place)  # fmt: skip
     for path in (place / "obj", *(place / name for name in sources)):
         cache.remove(path)
@@ -78,35 +82,21 @@ def _runtime() -> list[Path]:
     """Verilator's own part of a model, compiled once for all models."""
 
     def compile_all(place: Path) -> None:
-        root = _include()[0]
-        headers = [f"-I{path}" for path in _include()]
-        for name in RUNTIME:
-            source = str(root / f"{name}.cpp")
-            _run([tools.compiler(), *_QUICK, *headers, "-c", source, "-o", f"{name}.o"], place)
+        root, headers = _include()[0], " ".join(f"-I{path}" for path in _include())
+        settings = [f"VPATH={root}", f"CPPFLAGS={headers}", f"CXXFLAGS={' '.join(_QUICK)}"]
+        tools.run([*_make(), *settings, *(f"{name}.o" for name in RUNTIME)], place)
 
     place = cache.built(f"runtime-{cache.key([*_QUICK, *_versions()])}", compile_all)
     return [place / f"{name}.o" for name in RUNTIME]
 
 
+def _make() -> list[str]:
+    return ["make", f"-j{os.cpu_count() or 1}"]
+
+
 def _include() -> list[Path]:
     root = tools.verilator().root / "include"
     return [root, root / "vltstd"]
-
-
-def _run(command: list[str], place: Path) -> None:
-    done = subprocess.run(
-        command,
-        cwd=place,
-        env=tools.build_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line]
-        reason = " ".join(lines[:2]) or (done.stderr or done.stdout)[-500:]
-        raise ToolError(f"the simulation model did not build, {Path(command[0]).name} says: {reason}")
 
 
 def _control(manifest: dict[str, Any], flat: bool) -> str:

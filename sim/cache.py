@@ -9,9 +9,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 
@@ -61,10 +62,14 @@ def size() -> int:
 
 
 def clean() -> None:
-    """Remove every build; a build that is under way is not disturbed."""
-    for place in sorted(folder().glob("*")) if folder().is_dir() else []:
-        if place.is_dir() and not place.name.endswith(".tmp"):
+    """Remove every build, and what killed ones have left; a build that is under way is not disturbed."""
+    for place in sorted(folder().iterdir()) if folder().is_dir() else []:
+        name = place.name.split(".")[0]
+        if place.suffix != ".tmp" and place.is_dir():
             shutil.rmtree(place)
+        elif place.suffix == ".tmp":
+            with suppress(Timeout), FileLock(folder() / f"{name}.lock", timeout=0):
+                shutil.rmtree(place)
 
 
 def remove(path: Path) -> None:

@@ -124,11 +124,11 @@ def _build_runtime(place: Path, flags: list[str]) -> None:
 
 
 def _verilate(place: Path, flags: list[str]) -> None:
-    _run([str(tools.verilator().command), *flags], place)
+    tools.run([str(tools.verilator().command), *flags], place)
 
 
 def _make(place: Path) -> None:
-    _run(["make", "-C", "obj", "-f", "Vtop.mk", f"-j{os.cpu_count() or 1}"], place)
+    tools.run(["make", "-C", "obj", "-f", "Vtop.mk", f"-j{os.cpu_count() or 1}"], place)
 
 
 def _control(manifest: Mapping[str, Any]) -> str:
@@ -161,27 +161,11 @@ def build_icarus(manifest: Mapping[str, Any], verilog: str) -> Simulator:
 
     def build(place: Path) -> None:
         (place / "design.v").write_text(verilog)
-        _run(["iverilog", "-g2005", "-s", top, "-o", PROGRAM, "design.v"], place)
+        tools.run(["iverilog", "-g2005", "-s", top, "-o", PROGRAM, "design.v"], place)
 
     icarus = next(tool.version for tool in tools.inventory() if tool.name == "iverilog")
     folder = cache.built(f"icarus-{cache.key([top, verilog, str(icarus)])}", build)
     return Simulator(top, ("vvp", "-m", lib_entry("vpi", "icarus"), str(folder / PROGRAM), "-none"))
-
-
-def _run(command: list[str], place: Path) -> None:
-    done = subprocess.run(
-        command,
-        cwd=place,
-        env=tools.build_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line]
-        reason = " ".join(lines[:2]) or (done.stderr or done.stdout)[-500:]
-        raise ToolError(f"the simulator did not build, {Path(command[0]).name} says: {reason}")
 
 
 # ---- running ----

@@ -4,7 +4,9 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -117,6 +119,36 @@ def check_build_tools() -> None:
 def build_environment() -> dict[str, str]:
     """The environment for Verilator and for what it builds."""
     return {**os.environ, **verilator().environment, "CXX": compiler()}
+
+
+def run(command: list[str], folder: Path) -> None:
+    """Run one step of a build; whatever ends it early ends all that it has started.
+
+    Raises:
+        ToolError: it failed; with the first errors that it told.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=build_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate()
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    if process.returncode:
+        errors = [line for line in output.splitlines() if "rror" in line]
+        reason = " ".join(errors[:2]) or output[-500:]
+        raise ToolError(f"the simulator did not build, {Path(command[0]).name} says: {reason}")
 
 
 def machine() -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -333,6 +334,7 @@ def _write_json(path: Path, value: Any) -> None:
 
 def main() -> None:
     """Run the command line: a user's mistake is one sentence and a non-zero exit status."""
+    signal.signal(signal.SIGTERM, _stop)  # so that whoever is stopped cleans up
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -349,6 +351,10 @@ def main() -> None:
     except _user_errors() as error:
         click.echo(f"Error: {_sentence(error)}", err=True)
         sys.exit(1)
+
+
+def _stop(number: int, _: Any) -> None:
+    sys.exit(128 + number)
 
 
 def _user_errors() -> tuple[type[Exception], ...]:

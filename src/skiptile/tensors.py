@@ -1,6 +1,7 @@
 """A user's own tensors from files. Files are data: nothing in them is run."""
 
 import io
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,11 +40,13 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     data = path.read_bytes()  # an unreadable file is the system's error, a broken one ours
     try:
         if path.suffix == ".npz":
+            if not zipfile.is_zipfile(io.BytesIO(data)):
+                raise ValueError("not a zip archive")
             with np.load(io.BytesIO(data), allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
         from safetensors.numpy import load
 
-        return load(data)
+        return dict(sorted(load(data).items()))  # the format knows no order of its own
     except MemoryError:
         raise
     except Exception as error:  # each format's reader raises what it likes on a broken file

@@ -1,0 +1,410 @@
+"""The command line as its user meets it: what it prints, writes and refuses."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from verilog_tools import needs_icarus, needs_verilator, simulate_icarus
+
+from skiptile import cli
+
+DESIGN = """
+[design]
+name = "t"
+kind = "mac-tile"
+
+[mac-tile]
+rows = 2
+columns = 3
+lanes = 4
+max_reduction = 1000
+
+[mac-tile.sparsity]
+interconnect = "lookahead"
+"""
+KEYS = {
+    *("step", "layer", "pass", "groups", "m", "k", "n", "zeros_a", "zeros_b", "zeros_a_real", "zeros_b_real"),
+    *("side", "dense_cycles", "cycles", "ideal_cycles", "ideal_capped_cycles", "real_cycles"),
+    *("dense_elapsed", "elapsed", "speedup", "real_speedup", "utilisation", "exact"),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test starts in a folder that holds the design file ``t.toml`` and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.toml").write_text(DESIGN)
+    return tmp_path
+
+
+@pytest.fixture
+def skiptile(monkeypatch, capsys):
+    """Runs a command: its exit status, what it printed, and its errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["skiptile", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "150")
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            status = stop.code
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def refused(skiptile, folder):
+    """Runs a command that must fail with one sentence, and leave everything as it was."""
+
+    def run(*arguments):
+        before = sorted(os.listdir(folder))
+        status, output, errors = skiptile(*arguments)
+        assert status not in (0, None)
+        assert output == ""
+        lines = [
+            line
+            for line in errors.splitlines()
+            if not line.startswith(("Usage:", "Try ", "running", "training"))
+        ]
+        sentence = "\n".join(line for line in lines if line.strip())
+        assert sentence.startswith("Error: ")
+        assert "\n" not in sentence, errors
+        assert sorted(os.listdir(folder)) == before
+        return sentence.removeprefix("Error: ")
+
+    return run
+
+
+def normal(*shape, zeros=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) * (rng.random(shape) >= zeros)).astype(np.float32)
+
+
+def layers():
+    """A matrix product, a convolution and a fully connected layer."""
+    return {
+        "free.a": normal(5, 40),
+        "free.b": normal(40, 7, zeros=0.8),
+        "conv.activation": normal(2, 3, 6, 6, zeros=0.5),
+        "conv.weight": normal(4, 3, 3, 3),
+        "conv.gradient": normal(2, 4, 3, 3, zeros=0.7),
+        "full.activation": normal(4, 10),
+        "full.weight": normal(6, 10),
+        "full.gradient": normal(4, 6),
+    }
+
+
+# ---- what works ----
+
+
+def test_help_teaches(skiptile):
+    status, output, _ = skiptile("--help")
+    assert status == 0
+    for command in ("generate", "verify", "run", "show", "list", "doctor"):
+        assert command in output
+        assert skiptile(command, "--help")[0] == 0
+
+
+def test_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "skiptile", "--version"], capture_output=True, check=True)
+    assert done.stdout.startswith(b"skiptile, version ")
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("kinds", "mac-tile"),
+        ("interconnects", "tensordash-sim"),
+        ("formats", "int8"),
+        ("workloads", "digits-cnn"),
+    ],
+)
+def test_list(skiptile, what, name):
+    status, output, _ = skiptile("list", what)
+    assert status == 0
+    assert name in output
+
+
+def test_show(skiptile):
+    status, output, _ = skiptile("show", "t.toml", "--json", "t.json")
+    assert status == 0
+    assert "(0,0) (1,0) (2,0)" in output
+    facts = json.loads(Path("t.json").read_text())
+    assert facts["capacities"]["multipliers"] == 24
+    assert facts["scheduler"]["mux inputs per operand"] == 3
+    predicted = list(facts["predicted speed-up over dense, random zeros"].values())
+    assert 1 < predicted[0] < predicted[1] < predicted[2] <= 3
+
+
+def test_show_of_a_dense_tile_has_no_scheduler(skiptile, folder):
+    (folder / "t.toml").write_text(DESIGN.split("[mac-tile.sparsity]")[0])
+    status, output, _ = skiptile("show", "t.toml")
+    assert status == 0
+    assert "scheduler" not in output
+
+
+@needs_icarus
+def test_generate(skiptile, folder):
+    status, output, _ = skiptile("generate", "t.toml", "-o", "out", "--testbench", 5)
+    assert status == 0
+    assert output.split() == ["out/t.v", "out/t_tb.v", "out/t_tb_i.hex", "out/t_tb_o.hex", "out/t.json"]
+    assert simulate_icarus(folder / "out", "t_tb.v", "t.v").startswith("PASS")
+
+
+@needs_verilator
+def test_doctor(skiptile):
+    status, output, _ = skiptile("doctor", "--json", "doctor.json")
+    assert status == 0
+    facts = json.loads(Path("doctor.json").read_text())
+    assert facts["tools"]["verilator"] in output
+    assert facts["cache"]["bytes"] >= 0
+
+
+def test_doctor_names_what_is_missing(skiptile, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    status, output, errors = skiptile("doctor")
+    assert status == 1
+    assert "apt-get install make" in output
+    assert "Error: missing: C++ compiler, make, perl" in errors
+
+
+def test_doctor_empties_the_cache(skiptile, folder, monkeypatch):
+    monkeypatch.setenv("SKIPTILE_CACHE", str(folder / "cache"))
+    (folder / "cache" / "model-1").mkdir(parents=True)
+    (folder / "cache" / "model-1" / "model.so").write_bytes(bytes(1_500_000))
+    assert "1.5 MB" in skiptile("doctor")[1]
+    assert "0.0 MB, emptied" in skiptile("doctor", "--clean")[1]
+    assert not (folder / "cache" / "model-1").exists()
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_run_own_tensors(skiptile, suffix):
+    if suffix == "npz":
+        np.savez("own.npz", **layers())
+    else:
+        save_file(layers(), "own.safetensors")
+    arguments = ("--tensors", f"own.{suffix}", "--conv", "conv=2,1", "--engine", "golden")
+    status, output, _ = skiptile("run", "t.toml", *arguments, "--json", "r.json", "--html", "r.html")
+    assert status == 0
+    assert "own on t: " in output
+    results = json.loads(Path("r.json").read_text())
+    passes = ("forward", "input-gradient", "weight-gradient")
+    wanted = [("free", "forward"), *((layer, name) for layer in ("conv", "full") for name in passes)]
+    found = [(row["layer"], row["pass"]) for row in results["layers"]]
+    assert found == wanted if suffix == "npz" else sorted(found) == sorted(wanted)
+    assert all(set(row) == KEYS for row in results["layers"])
+    assert results["total"]["exact"] is None
+    by_name = dict(zip(found, results["layers"], strict=True))
+    assert by_name["free", "forward"]["side"] == "b"
+    assert [by_name["conv", "forward"][key] for key in "mkn"] == [18, 27, 4]
+    assert "<html" in Path("r.html").read_text()
+
+
+@needs_verilator
+def test_run_on_rtl_counts_what_golden_counts(skiptile):
+    np.savez("own.npz", **layers())
+    arguments = ("run", "t.toml", "--tensors", "own.npz", "--conv", "conv=2,1", "--json")
+    assert skiptile(*arguments, "golden.json", "--engine", "golden")[0] == 0
+    status, output, _ = skiptile(*arguments, "rtl.json")
+    assert status == 0
+    assert "all 7 results exact" in output
+    golden, rtl = (json.loads(Path(f"{name}.json").read_text()) for name in ("golden", "rtl"))
+    for ours, theirs in zip(rtl["layers"], golden["layers"], strict=True):
+        assert ours["exact"] is True
+        assert ours["elapsed"] > ours["cycles"] >= ours["ideal_capped_cycles"] >= ours["ideal_cycles"]
+        for key in KEYS - {"exact", "elapsed", "dense_elapsed"}:
+            assert ours[key] == theirs[key], key
+
+
+@needs_verilator
+def test_verify(skiptile):
+    arguments = ("t.toml", "--cases", 2, "--seed", 5, "--junit", "t.xml", "--json", "t.json")
+    status, output, _ = skiptile("verify", *arguments, "--waves", "t.fst")
+    assert status == 0
+    suite = ElementTree.parse("t.xml").getroot().find("testsuite")
+    facts = json.loads(Path("t.json").read_text())
+    assert int(suite.get("tests")) == len(facts["cases"]) > 2
+    assert f"all {len(facts['cases'])} cases passed (seed 5)" in output
+    assert facts["passed"]
+    assert [name for name in os.listdir() if name.startswith("t.fst") or name.endswith(".vcd")]
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("rows = 2", "rows = 0", "t.toml: rows must be an integer from 1 to 64, not 0"),
+        ("rows = 2", "rows = -1", "t.toml: rows must be an integer from 1 to 64, not -1"),
+        ("lanes = 4", 'lanes = "4"', "t.toml: lanes must be an integer from 1 to 64, not '4'"),
+        ("columns = 3", "colums = 3", "t.toml: [mac-tile] has the unknown key 'colums'; allowed are rows,"),
+        ('"lookahead"', "[[1, 0]]", "t.toml: interconnect must start with [0, 0]"),
+        ('"t"', '"module"', "t.toml: name must not be a keyword"),
+        ('"t"', '"../t"', "t.toml: name must be a lower-case letter"),
+        ("[design]", "[design", "t.toml: not a TOML file: "),
+    ],
+)
+@pytest.mark.parametrize("command", ["show", "generate", "verify", "run"])
+def test_bad_design(refused, folder, command, old, new, sentence):
+    (folder / "t.toml").write_text(DESIGN.replace(old, new))
+    more = {"generate": ["-o", "out"], "run": ["--workload", "digits-cnn"]}.get(command, [])
+    assert refused(command, "t.toml", *more).startswith(sentence)
+
+
+def test_no_design_file(refused):
+    assert refused("show", "u.toml") == "u.toml: No such file or directory"
+    assert refused("show", ".") == ".: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"x.b": normal(8, 3)}, "own.npz: layer 'x' must have as many columns in .a as rows in .b"),
+        ({"x.a": normal(5, 9) > 0}, "own.npz: array 'x.a' must hold float16, float32, float64 or int8"),
+        ({"x.a": normal(9)}, "own.npz: array 'x.a' must have 2 dimensions, not shape (9,)"),
+        (
+            {"x.a": normal(5, 9) * np.float32(np.nan)},
+            "own.npz: array 'x.a' must be finite to be quantised, but 45 of its 45",
+        ),
+        ({"x.a": np.array(["a"])}, "own.npz: array 'x.a' must hold"),
+        ({"x.a": np.array([{}])}, "own.npz: not a readable .npz file of plain arrays (Object arrays"),
+        ({"y": normal(2, 2)}, "own.npz: array must be named <layer>.<what>, such as conv1.weight, not 'y'"),
+        ({"x.weight": normal(2, 2)}, "own.npz: layer 'x' must have"),
+        ({"x.a": normal(1, 2000), "x.b": normal(2000, 1)}, "layer 'x', pass forward: a reduction of 2000"),
+        ({"x.activation": normal(1, 1, 4, 4)}, "own.npz: layer 'x' must have"),
+    ],
+)
+def test_bad_tensors(refused, arrays, sentence):
+    np.savez("own.npz", **{"x.a": normal(5, 9), "x.b": normal(9, 3)} | arrays)
+    assert refused("run", "t.toml", "--tensors", "own.npz", "--json", "r.json").startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("own.npz", b"PK\x03", "own.npz: not a readable .npz file of plain arrays (not a zip archive)"),
+        ("own.npz", b"", "own.npz: not a readable .npz file"),
+        ("own.safetensors", b"\xff" * 40, "own.safetensors: not a readable .safetensors file"),
+        ("own.pt", b"", "own.pt: tensors must be a .npz or .safetensors file, not .pt"),
+    ],
+)
+def test_broken_tensor_files(refused, folder, name, data, sentence):
+    (folder / name).write_bytes(data)
+    assert refused("run", "t.toml", "--tensors", name).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("conv=1", "--conv must be layer=stride,padding"),
+        ("conv=one,1", "--conv must be layer=stride,padding"),
+        ("conv=0,1", "--conv conv=0,1: stride must be at least 1, not 0"),
+        ("conv=1,1", "own.npz: layer 'conv': gradient must have the output's size 6x6"),
+        ("other=1,1", "own.npz: --conv names the layer 'other', but the arrays have only free, conv, full"),
+    ],
+)
+def test_bad_convolutions(refused, setting, sentence):
+    np.savez("own.npz", **layers())
+    assert refused("run", "t.toml", "--tensors", "own.npz", "--conv", setting).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "give either --workload NAME or --tensors FILE"),
+        (["--workload", "digits-cnn", "--tensors", "x.npz"], "give either --workload NAME or --tensors FILE"),
+        (["--workload", "imagenet"], "--workload must be one of digits-cnn, not 'imagenet'"),
+        (["--workload", "digits-cnn", "--conv", "x=1,1"], "--conv belongs to --tensors"),
+        (["--workload", "digits-cnn", "--batch", "5000"], "--batch: batch must"),
+        (["--workload", "digits-cnn", "--json", "no/r.json"], "no/r.json: there is no folder no"),
+        (["--workload", "digits-cnn", "--html", "."], ". is a folder; a file is wanted"),
+    ],
+)
+def test_bad_run_options(refused, arguments, sentence):
+    assert refused("run", "t.toml", *arguments).startswith(sentence)
+
+
+def test_output_is_a_file(refused, folder):
+    (folder / "out").write_text("mine")
+    assert refused("generate", "t.toml", "-o", "out") == "out: is a file, not a folder to write to"
+    assert refused("generate", "t.toml", "-o", "out/more") == "out/more: Not a directory"
+    assert (folder / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [["verify"], ["run", "--tensors", "own.npz"]])
+def test_no_compiler(refused, monkeypatch, command):
+    np.savez("own.npz", **layers())
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    more = ["--conv", "conv=2,1"] if command[0] == "run" else []
+    assert refused(*command, *more, "t.toml") == "a C++ compiler is missing: apt-get install g++"
+
+
+def test_cache_that_cannot_be_written(refused, folder, monkeypatch):
+    (folder / "file").write_text("")
+    monkeypatch.setenv("SKIPTILE_CACHE", str(folder / "file"))
+    np.savez("own.npz", **{"x.a": normal(5, 9), "x.b": normal(9, 3)})
+    assert refused("run", "t.toml", "--tensors", "own.npz").startswith(f"{folder / 'file'}")
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "skiptile", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_full_disk(folder):
+    """Files may not grow beyond 10 kB: what fails then must leave nothing behind."""
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    process = start("generate", "t.toml", "-o", "out", preexec_fn=limit)
+    output, errors = process.communicate()
+    assert (process.returncode, output) == (1, "")
+    assert errors.startswith("Error: ")
+    assert errors.count("\n") == 1
+    assert "File too large" in errors
+    assert os.listdir(folder) == ["t.toml"]
+
+
+@needs_verilator
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_it_builds(folder, stop):
+    cache = folder / "cache"
+    np.savez("own.npz", **{"x.a": normal(5, 9), "x.b": normal(9, 3)})
+    process = start(
+        *("run", "t.toml", "--tensors", "own.npz", "--json", "r.json"),
+        env={**os.environ, "SKIPTILE_CACHE": str(cache)},
+    )
+    while not list(cache.glob("*.tmp")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(stop)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode in (128 + stop, -stop)
+    assert output == ""
+    assert "Traceback" not in errors
+    assert not (folder / "r.json").exists()
+    assert [path.name for path in cache.iterdir() if not path.name.endswith(".lock")] == []
+
+
+def test_whoever_reads_may_leave():
+    process = start("run", "--help")
+    process.stdout.close()
+    process.wait()
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()
