@@ -62,23 +62,25 @@ class Model:
         """
         params = self.design.params
         jobs = KINDS[self.design.kind].jobs(a, b, params)
-        words_in, words_out = payload_words(params.input_fields), payload_words(params.output_fields)
-        results = np.zeros((len(jobs) * jobs.result_beats_per_job, words_out), np.uint32)
-        if not len(jobs):
-            return jobs.collect(unpack(params.output_fields, results))
-        batch = max(1, BATCH_BYTES // (4 * words_in * jobs.beats_per_job))
+        words = payload_words(params.output_fields)
+        results = np.zeros((len(jobs) * jobs.result_beats_per_job, words), np.uint32)
+        elapsed = self._run(jobs, results, progress or (lambda done, total: None)) if len(jobs) else 0
+        product, counters = jobs.collect(unpack(params.output_fields, results))
+        return product, replace(counters, elapsed=elapsed)
+
+    def _run(self, jobs: Any, results: np.ndarray, progress: Callable[[int, int], None]) -> int:
+        """Fill ``results``, packed payloads, and count the clock cycles."""
+        fields = self.design.params.input_fields
+        batch = max(1, BATCH_BYTES // (4 * payload_words(fields) * jobs.beats_per_job))
         with self._simulation() as simulation:
             simulation.expect("o", results)
             for start in range(0, len(jobs), batch):
                 stop = min(start + batch, len(jobs))
-                simulation.send("i", pack(params.input_fields, jobs.beats(start, stop)))
+                simulation.send("i", pack(fields, jobs.beats(start, stop)))
                 for _ in simulation.run(more=stop < len(jobs)):
-                    if progress is not None:
-                        progress(start, len(jobs))
+                    progress(start, len(jobs))
             simulation.settle()
-            elapsed = simulation.elapsed
-        product, counters = jobs.collect(unpack(params.output_fields, results))
-        return product, replace(counters, elapsed=elapsed)
+            return simulation.elapsed
 
     def stream(
         self,

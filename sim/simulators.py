@@ -20,7 +20,8 @@ RESULTS = "results.xml"
 PROGRAM = "simulator"
 
 # Benches spend most of their time in Python, so what counts is how long a build takes.
-_COMPILER_FLAGS = "-O1"
+_OPTIMISE = "-O1"
+_OPTIMISE_RUNTIME = "-O0"
 _LINES_OF_LOG = 30
 
 
@@ -83,11 +84,11 @@ def build_verilator(manifest: Mapping[str, Any], verilog: str, *, waves: str | N
     flags = [
         *("--cc", "--exe", "--vpi", "--prefix", "Vtop", "-Mdir", "obj", "-o", f"../{PROGRAM}"),
         *("--no-timing", "-Wno-lint", "--x-assign", "unique", "--x-initial", "unique"),
-        *("-CFLAGS", _COMPILER_FLAGS, "-LDFLAGS", libraries),
+        *("--output-split", "60000", "--output-split-cfuncs", "3000", "-LDFLAGS", libraries),
         str(share_dir / "lib" / "verilator" / "verilator.cpp"),
         *([f"--trace-{waves}"] if waves else []),
     ]
-    versions = [version("cocotb"), tools.verilator().version, tools.machine()]
+    versions = [version("cocotb"), tools.verilator().version, tools.machine(), _OPTIMISE, _OPTIMISE_RUNTIME]
 
     def build(place: Path) -> None:
         runtime = cache.built(
@@ -95,7 +96,7 @@ def build_verilator(manifest: Mapping[str, Any], verilog: str, *, waves: str | N
         )
         (place / "design.v").write_text(verilog)
         (place / "control.vlt").write_text(control)
-        _verilate(place, [*flags, "--top-module", top, "control.vlt", "design.v"])
+        _verilate(place, [*flags, "-CFLAGS", _OPTIMISE, "--top-module", top, "control.vlt", "design.v"])
         for compiled in runtime.iterdir():  # newer than the makefile, so it is not compiled again
             shutil.copy(compiled, place / "obj")
         _make(place)
@@ -114,7 +115,7 @@ def build_verilator(manifest: Mapping[str, Any], verilog: str, *, waves: str | N
 def _build_runtime(place: Path, flags: list[str]) -> None:
     """Leave Verilator's own part of every simulator in ``place``: most of what there is to compile."""
     (place / "nothing.v").write_text("module nothing(input clk); endmodule\n")
-    _verilate(place, [*flags, "--top-module", "nothing", "nothing.v"])
+    _verilate(place, [*flags, "-CFLAGS", _OPTIMISE_RUNTIME, "--top-module", "nothing", "nothing.v"])
     _make(place)
     for compiled in place.glob("obj/verilated*.o"):
         compiled.rename(place / compiled.name)

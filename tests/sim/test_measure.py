@@ -1,0 +1,170 @@
+"""Measured numbers against a count by hand; an engine that is wrong is found out."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from verilog_tools import needs_verilator
+
+from skiptile.gen.design import Design
+from skiptile.golden import exact
+from skiptile.golden.lowering import Convolution
+from skiptile.golden.mac_tile import MacTileParams, schedule
+from skiptile.golden.mac_tile_jobs import TileJobs
+from skiptile.golden.quantise import quantise
+from skiptile.golden.workloads import tensors_workload
+from skiptile.sim import measure as module
+from skiptile.sim.engines import GoldenEngine
+from skiptile.sim.measure import WorkloadError, measure
+
+PARAMS = MacTileParams(rows=2, columns=3, lanes=4, lookahead=2, max_reduction=500)
+DESIGN = Design("t", "mac-tile", PARAMS)
+
+
+def normal(*shape, share=0.0):
+    rng = np.random.default_rng(shape)
+    return (rng.normal(size=shape) * (rng.random(shape) >= share)).astype(np.float32)
+
+
+def products():
+    """Two matrix products: more zeros on the left in one, on the right in the other."""
+    return tensors_workload(
+        {
+            "left.a": normal(7, 40, share=0.7),
+            "left.b": normal(40, 9, share=0.1),
+            "right.a": normal(4, 90),
+            "right.b": normal(90, 5, share=0.5),
+        }
+    )
+
+
+def zeros(array):
+    return pytest.approx(np.mean(array == 0), rel=1e-12)
+
+
+def by_hand(a, b):
+    """Cycles and ideals of ``a @ b``, int8, with ``b`` scheduled: sums over reductions."""
+    jobs = TileJobs(a, b, PARAMS)
+    pairs, ends = jobs.effectual(0, len(jobs))
+    ideal = capped = 0
+    for reduction in np.split(pairs, np.flatnonzero(ends)[:-1] + 1):
+        least = max(1, math.ceil(reduction.sum(axis=(0, 2)).max() / PARAMS.lanes))
+        ideal += least
+        capped += max(least, math.ceil(len(reduction) / (PARAMS.lookahead + 1)))
+    cycles = int(schedule(pairs, ends, PARAMS).cycles.sum())
+    useful = pairs.sum() / (cycles * PARAMS.rows * PARAMS.lanes)
+    return {
+        "dense_cycles": len(ends),
+        "cycles": cycles,
+        "ideal_cycles": ideal,
+        "ideal_capped_cycles": capped,
+        "speedup": len(ends) / cycles,
+        "utilisation": useful,
+    }
+
+
+def test_every_number_is_that_of_a_count_by_hand():
+    results = measure(products(), DESIGN, engine="golden")
+    for row, (layer, side) in zip(results["layers"], (("left", "a"), ("right", "b")), strict=True):
+        tensors = next(each for each in products().layers if each.layer == layer)
+        real_a, real_b = tensors.activation, tensors.weight.T
+        a, b = quantise(real_a)[0], quantise(real_b)[0]
+        assert (row["layer"], row["pass"], row["side"]) == (layer, "forward", side)
+        assert (row["m"], row["k"], row["n"]) == (a.shape[0], a.shape[1], b.shape[1])
+        assert (row["zeros_a"], row["zeros_a_real"]) == (zeros(a), zeros(real_a))
+        assert (row["zeros_b"], row["zeros_b_real"]) == (zeros(b), zeros(real_b))
+        oriented = (b.T, a.T) if side == "a" else (a, b)
+        assert by_hand(*oriented).items() <= row.items()
+        real = (real_b.T, real_a.T) if side == "a" else (real_a, real_b)
+        mask = [(operand != 0).astype(np.int8) for operand in real]
+        assert row["real_cycles"] == by_hand(*mask)["cycles"]
+        assert row["real_speedup"] == row["dense_cycles"] / row["real_cycles"]
+        assert (row["elapsed"], row["dense_elapsed"], row["exact"]) == (None, None, None)
+    total = results["total"]
+    for key in ("cycles", "dense_cycles", "ideal_cycles", "ideal_capped_cycles"):
+        assert total[key] == sum(row[key] for row in results["layers"]) == results["passes"]["forward"][key]
+    assert total["speedup"] == total["dense_cycles"] / total["cycles"]
+
+
+@needs_verilator
+def test_rtl_counts_the_same_and_compares():
+    golden, rtl = (measure(products(), DESIGN, engine=engine) for engine in ("golden", "rtl"))
+    for row, wanted in zip(rtl["layers"], golden["layers"], strict=True):
+        assert row["exact"] is True
+        assert row["elapsed"] > row["cycles"]
+        assert row["dense_elapsed"] > row["dense_cycles"]
+        assert {key: row[key] for key in wanted} == wanted | {
+            key: row[key] for key in ("elapsed", "dense_elapsed", "exact")
+        }
+    assert rtl["total"]["exact"] is True
+
+
+class Wrong(GoldenEngine):
+    """One bit of one result is wrong, or one cycle too many was counted, in products of nine columns."""
+
+    def __init__(self, params, fault):
+        super().__init__(params)
+        self.fault = fault
+
+    def matmul(self, a, b):
+        result, counters = super().matmul(a, b)
+        if 9 in (*a.shape, *b.shape):
+            result[-1, -1] ^= self.fault == "result"
+            counters = replace(counters, cycles=counters.cycles + (self.fault == "cycles"))
+        return result, counters
+
+
+@pytest.mark.parametrize("fault", ["result", "cycles"])
+@pytest.mark.parametrize("tile", ["sparse", "dense"])
+def test_wrong_hardware_is_found_out(monkeypatch, fault, tile):
+    def load(engine, design):
+        wrong = (design.params.lookahead > 0) == (tile == "sparse")
+        return Wrong(design.params, fault if wrong else "")
+
+    monkeypatch.setattr(module, "load_engine", load)
+    results = measure(products(), DESIGN)
+    assert [row["exact"] for row in results["layers"]] == [False, True]
+    assert results["passes"]["forward"]["exact"] is results["total"]["exact"] is False
+
+
+def test_groups_and_all_passes():
+    arrays = {
+        "c.activation": normal(2, 4, 5, 5, share=0.5),
+        "c.weight": normal(6, 2, 3, 3),
+        "c.gradient": normal(2, 6, 5, 5, share=0.3),
+    }
+    workload = tensors_workload(arrays, {"c": Convolution(padding=1, groups=2)})
+    seen = []
+    results = measure(workload, DESIGN, engine="golden", progress=lambda *step: seen.append(step))
+    assert [row["pass"] for row in results["layers"]] == ["forward", "input-gradient", "weight-gradient"]
+    assert all(row["groups"] == 2 for row in results["layers"])
+    assert [row["k"] for row in results["layers"]] == [18, 27, 50]
+    done = [step[0] for step in seen]
+    assert done == sorted(done)
+    assert done[-1] == seen[-1][1] == 3
+
+
+def test_undefined_work_is_none():
+    empty = {"x.a": np.zeros((3, 0), np.float32), "x.b": np.zeros((0, 2), np.float32)}
+    results = measure(tensors_workload(empty), DESIGN, engine="golden")
+    for row in (results["layers"][0], results["total"]):
+        assert row["cycles"] == row["dense_cycles"] == 0
+        assert row["speedup"] is row["real_speedup"] is None
+    assert results["layers"][0]["utilisation"] is None
+
+
+def test_a_dense_design_is_its_own_sister():
+    results = measure(products(), Design("t", "mac-tile", PARAMS.dense), engine="golden")
+    assert all(row["cycles"] == row["dense_cycles"] for row in results["layers"])
+
+
+def test_a_reduction_that_is_too_long_is_named():
+    long = {"x.a": normal(1, 501), "x.b": normal(501, 1)}
+    with pytest.raises(WorkloadError, match=r"^layer 'x', pass forward: a reduction of 501 products exceeds"):
+        measure(tensors_workload(long), DESIGN)
+
+
+def test_golden_results_are_exact():
+    a, b = quantise(normal(7, 40))[0], quantise(normal(40, 9))[0]
+    assert np.array_equal(GoldenEngine(PARAMS).matmul(a, b)[0], exact.matmul(a, b))
