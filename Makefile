@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # pytest runs on every core, so that each process has one to itself
 PYTEST_ARGS ?=
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: help setup demo test test-all lint clean
 

@@ -10,7 +10,7 @@ HARNESS = Path(__file__).with_name("harness.cpp")
 LIBRARY = "model.so"
 RUNTIME = ("verilated", "verilated_threads", "verilated_dpi")  # Verilator's own sources that models need
 _FAST = ["-fPIC", "-std=c++17", "-O3", "-march=native"]
-_QUICK = ["-fPIC", "-std=c++17", "-O1"]
+_QUICK = ["-fPIC", "-std=c++17", "-O0"]
 # Compilers take more than twice the time for twice the function; and so all cores have something to do.
 _SPLIT = ["--output-split", "60000", "--output-split-cfuncs", "3000"]
 

@@ -21,8 +21,9 @@ def describe(design: Design) -> dict[str, dict[str, Any]]:
         "capacities": params.capacities,
     }
     if params.lookahead:
+        moves = (_move(step, offset, params.lanes) for step, offset in params.moves)
         sections["scheduler"] = {
-            "moves, in priority order": " ".join(_move(*move, params.lanes) for move in params.moves),
+            "moves, in priority order": " ".join(moves),
             "mux inputs per operand": len(params.moves),
             "levels": len(params.levels),
             "lanes of each level": " ".join(_braces(level) for level in params.levels),

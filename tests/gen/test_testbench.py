@@ -101,10 +101,10 @@ MUTANTS = {
 
 @needs_verilator
 def test_passes_and_fails_in_verilator(tmp_path):
-    write(tmp_path, SPARSE)
+    write(tmp_path, TILES["least sparse"])
     lint_verilator(tmp_path, "--timing", "--top-module", "t_tb", *FILES)
     binary = build_verilator(tmp_path, "t_tb", *FILES)
-    assert re.search(r"^PASS: \d+ beats in, 40 beats out$", run([binary], tmp_path), re.MULTILINE)
+    assert re.search(r"^PASS: \d+ beats in, 20 beats out$", run([binary], tmp_path), re.MULTILINE)
     mutate(tmp_path / "t_tb_o.hex", "0\n", "1\n")
     assert re.search(r"^FAIL: result\[0\] of output beat \d+ is ", run([binary], tmp_path), re.MULTILINE)
 

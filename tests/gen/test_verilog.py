@@ -179,23 +179,3 @@ def test_same_bytes_wherever_it_is_made(tmp_path):
 def test_a_failure_in_yosys_is_an_error_not_the_end(tmp_path):
     with pytest.raises(YosysError, match=r"^Yosys failed: .*no_such_pass"):
         run_yosys(["no_such_pass"], tmp_path)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("size", "seconds"), [(4, 3), (16, 10)])
-def test_time_and_memory(size, seconds):
-    script = (
-        "import resource, time\n"
-        "from skiptile.gen.design import Design\n"
-        "from skiptile.gen.verilog import generate\n"
-        "from skiptile.golden.mac_tile import MacTileParams\n"
-        f"params = MacTileParams(rows={size}, columns={size}, lanes=16)\n"
-        "start = time.perf_counter()\n"
-        "generate(Design('t', 'mac-tile', params))\n"
-        "who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)\n"
-        "print(time.perf_counter() - start, sum(resource.getrusage(w).ru_maxrss for w in who))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    elapsed, kilobytes = map(float, done.stdout.split())
-    assert elapsed < seconds
-    assert kilobytes < 2 << 20

@@ -21,7 +21,7 @@ def run_product(params, a, b, **options):
     return jobs, run
 
 
-@pytest.mark.parametrize(("idle", "stall"), [(0, 0), (0.3, 0.9), (0.7, 0)])
+@pytest.mark.parametrize(("idle", "stall"), [(0, 0), (0.5, 0.8)])
 @pytest.mark.parametrize(
     "params",
     [
@@ -52,8 +52,8 @@ def test_results_and_counters(params, idle, stall):
     assert run.outputs["effectual"][last].sum() == totals.effectual
 
 
-@pytest.mark.parametrize("lookahead", [0, 1, 2, 5])
-@pytest.mark.parametrize("steps", [1, 2, 3, 4, 50])
+@pytest.mark.parametrize("lookahead", [0, 2, 5])
+@pytest.mark.parametrize("steps", [1, 3, 4, 30])
 def test_no_cycle_without_an_issue(steps, lookahead):
     """Elapsed cycles are the schedule's and constant latencies, where results are not in the way."""
     rng = np.random.default_rng([steps, lookahead])

@@ -124,7 +124,7 @@ def test_registers_begin_with_random_values_on_request():
 
 def test_large_models_are_cut_at_the_element():
     """Flat or hierarchical, a model does the same."""
-    design = Design("t", "mac-tile", MacTileParams(rows=2, columns=2, lanes=3))
+    design = Design("t", "mac-tile", MacTileParams(rows=2, columns=1, lanes=2, lookahead=1))
     text = generate(design)
     description = manifest(design, text)
     inputs, _ = random_case(design.params, 30, 0)

@@ -61,10 +61,9 @@ def text_of(table):
 
 
 @needs_verilator
-@pytest.mark.parametrize("design", [DENSE, SPARSE], ids=["dense", "sparse"])
-def test_a_good_design_passes(design):
+def test_a_good_design_passes():
     seen = []
-    outcome = verify_design(design, cases=3, seed=1, progress=lambda *step: seen.append(step))
+    outcome = verify_design(SPARSE, cases=3, seed=1, progress=lambda *step: seen.append(step))
     assert outcome.passed, outcome.failures
     assert outcome.summary() == f"t: all {len(outcome.cases)} cases passed (seed 1)"
     assert len({case.name for case in outcome.cases}) == len(outcome.cases) > 50
@@ -80,9 +79,18 @@ def test_a_good_design_passes_where_unknown_values_exist(design):
     assert outcome.passed, outcome.failures
 
 
+IN_SHORT = ("valid falls", "valid waits for ready", "payload is unknown", "a result is wrong")
+
+
 @needs_icarus
-@pytest.mark.parametrize(("old", "new", "fault"), MUTANTS.values(), ids=MUTANTS)
-def test_every_fault_is_found(monkeypatch, old, new, fault):
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        pytest.param(*mutant, id=name, marks=() if name in IN_SHORT else pytest.mark.exhaustive)
+        for name, mutant in MUTANTS.items()
+    ],
+)
+def test_every_fault_is_found(old, new, fault):
     text = verilog(DENSE)
     assert text.count(old) == 1
     outcome = verify_design(DENSE, cases=1, seed=2, simulator="icarus", verilog=text.replace(old, new))
@@ -95,7 +103,7 @@ def test_every_fault_is_found(monkeypatch, old, new, fault):
     assert "--cases 1 --seed 2" in suite.find("testcase/failure").get("message")
 
 
-@needs_verilator
+@needs_icarus
 def test_a_wrong_schedule_is_found_though_results_are_right():
     """Taking each pair from its own place only is right in all but time."""
     text = verilog(SPARSE)
@@ -103,7 +111,7 @@ def test_a_wrong_schedule_is_found_though_results_are_right():
         Design("t", "mac-tile", MacTileParams(rows=2, columns=2, lanes=3, interconnect=[[0, 0]]))
     )
     assert text != slower
-    outcome = verify_design(SPARSE, cases=1, seed=0, verilog=slower)
+    outcome = verify_design(SPARSE, cases=1, seed=0, simulator="icarus", verilog=slower)
     assert {case.error.split(":")[0] for case in outcome.failures} == {"cycles"}
 
 
@@ -115,7 +123,8 @@ def test_a_crash_tells_the_end_of_the_log(monkeypatch):
 
 
 @needs_verilator
-@pytest.mark.parametrize("format", ["fst", pytest.param("vcd", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("format", ["fst", "vcd"])
 def test_waves(tmp_path, monkeypatch, format):
     if format == "vcd":
         monkeypatch.setattr(tools, "has_fst", lambda: False)

@@ -1,0 +1,38 @@
+"""What the benchmarks share: timing a call, the machine, tables in Markdown."""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+
+def machine() -> str:
+    """One line that tells on what numbers were measured."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as file:
+            cpu = next(line.split(": ")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def seconds(call: Callable[[], Any], runs: int = 5) -> float:
+    """Median wall time of ``runs`` calls."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def print_table(title: str, header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> None:
+    """A table that can go into docs/results.md as it is."""
+    print(f"\n{title}\n")
+    print("| " + " | ".join(map(str, header)) + " |")
+    print("|" + "---|" * len(header))
+    for row in rows:
+        print("| " + " | ".join(str(cell) for cell in row) + " |", flush=True)
