@@ -20,7 +20,8 @@ class Kind:
     Attributes:
         params: class of its parameter object, the table of its design file.
         component: class of its RTL, made from the parameters.
-        jobs: ``(a, b, params)`` to the jobs of a matrix product (`TileJobs` says what they offer).
+        jobs: ``(a, b, params)`` to the jobs of a matrix product (`TileJobs` says what they offer); None if
+            the block does not multiply matrices.
         random_case: ``(params, jobs, seed)`` to golden vectors: the input payloads of random jobs and the
             output payloads that must follow, per field an array (beats, *shape). A field of the output
             that depends on timing is left out.
@@ -29,7 +30,7 @@ class Kind:
 
     params: type[Any]
     component: type[Top]
-    jobs: type[Any]
+    jobs: type[Any] | None
     random_case: Callable[[Any, int, int], tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]
     description: str
 

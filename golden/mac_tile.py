@@ -5,6 +5,7 @@ elements of ``lanes`` multipliers. Rows skip the zeros of ``b`` by looking ahead
 """
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -298,6 +299,25 @@ class MacTileParams:
             "With input always valid and room for results, a job list takes cycles + issue latency + "
             "result latency + result_beats - 1 clock cycles.",
         ]
+
+    def describe(self) -> dict[str, dict[str, Any]]:
+        """Sections of what else `skiptile show` tells: the scheduler, and what to expect of it."""
+        if not self.lookahead:
+            return {}
+        half = self.lanes / 2
+        moves = [(step, offset - self.lanes if offset > half else offset) for step, offset in self.moves]
+        levels = ["{" + ",".join(map(str, level)) + "}" for level in self.levels]
+        return {
+            "scheduler": {
+                "moves, in priority order": " ".join(f"({step},{offset})" for step, offset in moves),
+                "mux inputs per operand": len(moves),
+                "levels": len(levels),
+                "lanes of each level": " ".join(levels),
+            },
+            "predicted speed-up over dense, random zeros": {
+                f"{zeros:.0%} zeros": round(predict_speedup(self, zeros), 2) for zeros in (0.5, 0.7, 0.9)
+            },
+        }
 
     # ---- ports ----
 

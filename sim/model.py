@@ -61,7 +61,10 @@ class Model:
             SimulationError: the design hangs or breaks its streams' protocol.
         """
         params = self.design.params
-        jobs = KINDS[self.design.kind].jobs(a, b, params)
+        make_jobs = KINDS[self.design.kind].jobs
+        if make_jobs is None:
+            raise TypeError(f"a design of kind {self.design.kind!r} does not multiply matrices")
+        jobs = make_jobs(a, b, params)
         words = payload_words(params.output_fields)
         results = np.zeros((len(jobs) * jobs.result_beats_per_job, words), np.uint32)
         elapsed = self._run(jobs, results, progress or (lambda done, total: None)) if len(jobs) else 0

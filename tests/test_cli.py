@@ -26,7 +26,7 @@ kind = "mac-tile"
 rows = 2
 columns = 3
 lanes = 4
-max_reduction = 1000
+max_reduction = 500
 
 [mac-tile.sparsity]
 interconnect = "lookahead"
