@@ -44,11 +44,11 @@ if "COCOTB_TEST_MODULES" in os.environ:
         sink = Sink(domain, o, decoys=checked)
         payloads = i.pack(jobs.beats(0, len(jobs)))
         await domain.reset()
-        begun, first = time.perf_counter(), domain.cycle
+        begun = time.perf_counter()
         source.send(payloads)
         wanted = len(jobs) * PARAMS.result_beats
         await domain.until(lambda: len(sink.taken) == wanted)
         seconds = time.perf_counter() - begun
-        elapsed = monitors[1].latest - monitors[0].first + 1 if checked else domain.cycle - first
+        elapsed = monitors[1].latest - monitors[0].first + 1 if checked else None
         result = {"seconds": seconds, "elapsed": elapsed, "outputs": len(sink.taken)}
         Path(RESULT).write_text(json.dumps(result))

@@ -40,8 +40,8 @@ def main() -> None:
                 run_bench(simulator, "cocotb_job", Path(folder), seed=1, variables=variables)
                 done = json.loads((Path(folder) / cocotb_job.RESULT).read_text())
             assert done["outputs"] == len(result.outputs["row"])
-            assert done["elapsed"] == result.elapsed
-            rates[f"cocotb, {name}"].append(done["elapsed"] / done["seconds"])
+            assert done["elapsed"] in (result.elapsed, None)
+            rates[f"cocotb, {name}"].append(result.elapsed / done["seconds"])
     medians = {name: statistics.median(values) for name, values in rates.items()}
     print_table(
         f"Cycles per second on a job of {result.elapsed:,} cycles, median of {RUNS} ({machine()}):",
