@@ -14,10 +14,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     is replaced, not followed. What cannot be renamed onto, a device or a pipe such as ``/dev/stdout``, is
     written to as it stands.
 
-    Raises
-    ------
-    OSError
-        With ``path`` as its ``filename``: no such folder, ``path`` is a folder, no permission, no space.
+    Raises:
+        OSError: With ``path`` as its ``filename``: no such folder, ``path`` is a folder, no permission, no
+            space.
     """
     path = Path(path)
     try:

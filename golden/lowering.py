@@ -45,18 +45,15 @@ Size = int | Sequence[int]
 class Convolution:
     """How a two-dimensional convolution walks over its input.
 
-    Parameters
-    ----------
-    stride, padding, dilation : int or pair of int
-        For height and width; one number stands for both. Padding is that of each edge, with zeros.
-    groups : int
-        Channels and outputs are cut into this many groups, each convolved alone; as many groups as channels
-        is a depthwise convolution.
+    Parameters:
+        stride, padding, dilation: int or pair of int; for height and width; one number stands for both.
+            Padding is that of each edge, with zeros.
+        groups: Channels and outputs are cut into this many groups, each convolved alone; as many groups as
+            channels is a depthwise convolution.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not an integer (or pair), is negative, or is 0 where it is not padding.
+    Raises:
+        TypeError, ValueError: If a parameter is not an integer (or pair), is negative, or is 0 where it is
+            not padding.
     """
 
     stride: tuple[int, int]
@@ -101,15 +98,13 @@ class Convolution:
 class Lowered:
     """One pass as matrix products, one per group (a single one for fully connected layers).
 
-    Attributes
-    ----------
-    products : tuple of (a, b)
-        a is (M, K), b is (K, N), for ``c = a @ b``. They may be views of the tensors: do not write to them.
-    restore : callable
-        Maps the results, one (M, N) array per product in the same order and of any one dtype, to the pass's
-        tensor: output (images, outputs, Ho, Wo), input gradient (images, channels, H, W) or weight gradient
-        (outputs, channels / groups, Kh, Kw); without a convolution (images, outputs), (images, inputs) or
-        (outputs, inputs). ValueError if number or shape of the results differ.
+    Attributes:
+        products: tuple of (a, b); a is (M, K), b is (K, N), for ``c = a @ b``. They may be views of the
+            tensors: do not write to them.
+        restore: Maps the results, one (M, N) array per product in the same order and of any one dtype, to the
+            pass's tensor: output (images, outputs, Ho, Wo), input gradient (images, channels, H, W) or weight
+            gradient (outputs, channels / groups, Kh, Kw); without a convolution (images, outputs), (images,
+            inputs) or (outputs, inputs). ValueError if number or shape of the results differ.
     """
 
     products: tuple[tuple[np.ndarray, np.ndarray], ...]
@@ -131,26 +126,18 @@ def lower(
     Only the two tensors of ``NEEDS[pass_name]`` are required; others that are given are checked against them,
     and give the sizes that two tensors leave open when the stride is not 1.
 
-    Parameters
-    ----------
-    pass_name : str
-        One of ``PASSES``.
-    activation : array
-        The layer's input: (images, channels, H, W), or (images, inputs) without a convolution.
-    weight : array
-        (outputs, channels / groups, Kh, Kw), or (outputs, inputs).
-    gradient : array
-        Of the loss by the layer's output: (images, outputs, Ho, Wo), or (images, outputs).
-    convolution : Convolution, optional
-        None: the layer is fully connected.
-    input_size, kernel : int or pair of int, optional
-        (H, W) and (Kh, Kw), where activation or weight are not given. Needed only by ``input-gradient`` and
-        ``weight-gradient`` with a stride that is not 1, which can leave input rows unused.
+    Args:
+        pass_name: One of ``PASSES``.
+        activation: The layer's input: (images, channels, H, W), or (images, inputs) without a convolution.
+        weight: (outputs, channels / groups, Kh, Kw), or (outputs, inputs).
+        gradient: Of the loss by the layer's output: (images, outputs, Ho, Wo), or (images, outputs).
+        convolution: None: the layer is fully connected.
+        input_size, kernel: int or pair of int; (H, W) and (Kh, Kw), where activation or weight are not given.
+            Needed only by ``input-gradient`` and ``weight-gradient`` with a stride that is not 1, which can
+            leave input rows unused.
 
-    Raises
-    ------
-    ValueError
-        An unknown pass, a missing tensor, tensors that do not fit each other, an empty output.
+    Raises:
+        ValueError: An unknown pass, a missing tensor, tensors that do not fit each other, an empty output.
     """
     tensors = _arrays(activation=activation, weight=weight, gradient=gradient)
     if convolution is None:

@@ -26,26 +26,19 @@ def quantise(tensor: Any, *, name: str = "tensor") -> tuple[np.ndarray, float]:
 
     The real number x * 127 / max|x| is rounded once, half to even, whatever the scale itself rounds to.
 
-    Parameters
-    ----------
-    tensor : array of float16, float32 or float64, any shape
-    name : str
-        What errors call it.
+    Args:
+        tensor: array of float16, float32 or float64, any shape.
+        name: What errors call it.
 
-    Returns
-    -------
-    q : int8 array of the same shape
-    scale : float
-        max|x| / 127; 1.0 for a tensor that is empty or all zero (or so small that max|x| / 127 is zero in
-        float64): any scale represents zeros exactly, and 1.0 neither divides by zero nor wipes out a product
-        of scales.
+    Returns:
+        q: int8 array of the same shape.
+        scale: max|x| / 127; 1.0 for a tensor that is empty or all zero (or so small that max|x| / 127 is zero
+            in float64): any scale represents zeros exactly, and 1.0 neither divides by zero nor wipes out a
+            product of scales.
 
-    Raises
-    ------
-    TypeError
-        If the tensor holds something else than these floats.
-    ValueError
-        If it holds NaN or infinities; says how many, and the index of the first.
+    Raises:
+        TypeError: If the tensor holds something else than these floats.
+        ValueError: If it holds NaN or infinities; says how many, and the index of the first.
     """
     tensor = np.asarray(tensor)
     if tensor.dtype not in (np.float16, np.float32, np.float64):

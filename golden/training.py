@@ -34,26 +34,22 @@ class Layer(Protocol):
 class Weighted:
     """A convolution or, with ``convolution=None``, a fully connected layer, each with a bias.
 
-    Parameters
-    ----------
-    name : str
-    shape : tuple of int
-        Of the weight: (outputs, channels / groups, Kh, Kw) or (outputs, inputs).
-    convolution : Convolution, optional
-    rng : numpy.random.Generator
-        Draws the weight, normal with variance 2 / fan-in (He et al., 2015); the bias starts at zero.
-    first : bool
-        Nothing before this layer learns, so ``backward`` leaves the input gradient out and returns zeros.
-    dtype : floating dtype
-    matmul : callable
+    Parameters:
+        name:
+        shape: tuple of int; of the weight: (outputs, channels / groups, Kh, Kw) or (outputs, inputs).
+        convolution:
+        rng: numpy.random.Generator; Draws the weight, normal with variance 2 / fan-in (He et al., 2015); the
+            bias starts at zero.
+        first: Nothing before this layer learns, so ``backward`` leaves the input gradient out and returns
+            zeros.
+        dtype: floating dtype.
+        matmul:
 
-    Attributes
-    ----------
-    weight, bias : array
-    activation, gradient : array
-        Input of the last ``forward``, and the output gradient given to the last ``backward``.
-    weight_gradient, bias_gradient : array
-        Result of the last ``backward``.
+    Attributes:
+        weight, bias:
+        activation, gradient: Input of the last ``forward``, and the output gradient given to the last
+            ``backward``.
+        weight_gradient, bias_gradient: Result of the last ``backward``.
     """
 
     activation: np.ndarray
@@ -231,10 +227,8 @@ def train(
     epoch. ``observe(step, steps, loss)`` is called in every step (0 .. steps-1) between the backward pass and
     the update: each weighted layer then holds activation, weight and gradient of that step.
 
-    Raises
-    ------
-    ValueError
-        If batch is not 1 .. number of images, or epochs is not positive.
+    Raises:
+        ValueError: If batch is not 1 .. number of images, or epochs is not positive.
     """
     if not 1 <= batch <= len(images):
         raise ValueError(f"batch must be 1 to {len(images)}, the number of images, not {batch!r}")

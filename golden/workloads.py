@@ -33,24 +33,17 @@ def zeros(array: Any) -> float:
 class LayerTensors:
     """What the three training passes of one layer, in one training step, multiply.
 
-    Parameters
-    ----------
-    step : str
-        When in training: ``start``, ``middle`` or ``end``; empty for a user's own tensors.
-    layer : str
-        Name of the layer.
-    activation, weight, gradient : array or None
-        The layer's input, its weight, and the gradient of the loss by its output (before an activation
-        function); shapes as in ``skiptile.golden.lowering.lower``. A missing one leaves out its passes.
-    convolution : Convolution, optional
-        None: fully connected.
-    first : bool
-        The network's first layer: nobody needs its input gradient, so that pass is left out.
+    Parameters:
+        step: When in training: ``start``, ``middle`` or ``end``; empty for a user's own tensors.
+        layer: Name of the layer.
+        activation, weight, gradient: array or None; the layer's input, its weight, and the gradient of the
+            loss by its output (before an activation function); shapes as in
+            ``skiptile.golden.lowering.lower``. A missing one leaves out its passes.
+        convolution: None: fully connected.
+        first: The network's first layer: nobody needs its input gradient, so that pass is left out.
 
-    Raises
-    ------
-    ValueError
-        If no pass can be made of the tensors, or they do not fit each other.
+    Raises:
+        ValueError: If no pass can be made of the tensors, or they do not fit each other.
     """
 
     step: str
@@ -121,12 +114,9 @@ def digits_cnn(seed: int = 0, batch: int = 32, progress: Progress | None = None)
     Facts: ``test_accuracy`` (0 .. 1), ``final_loss``, ``training_images``, ``test_images``, ``epochs``,
     ``steps``, ``batch``, ``seed``, and ``captured_steps``, the number of each captured step.
 
-    Raises
-    ------
-    ImportError
-        If scikit-learn is not installed; the message says how to.
-    ValueError
-        If batch is less than 1 or more than the training images.
+    Raises:
+        ImportError: If scikit-learn is not installed; the message says how to.
+        ValueError: If batch is less than 1 or more than the training images.
     """
     try:
         from sklearn.datasets import load_digits
@@ -203,23 +193,20 @@ def tensors_workload(
 ) -> Workload:
     """A workload from a user's own arrays, named ``<layer>.<what>``.
 
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        Per layer either ``.a`` (M, K) and ``.b`` (K, N), whose product is the one pass, ``forward``; or two
-        or three of ``.activation``, ``.weight`` and ``.gradient``, with 4 dimensions for a convolution and 2
-        for a fully connected layer, which give the passes that can be made of them. float16, float32 or
-        float64 (to be quantised), or int8. Layers keep the order in which they first appear.
-    convolutions : mapping of str to Convolution, optional
-        By layer; one for every layer of four dimensions (``--conv`` on the command line).
+    Args:
+        arrays: mapping of str to array; per layer either ``.a`` (M, K) and ``.b`` (K, N), whose product is
+            the one pass, ``forward``; or two or three of ``.activation``, ``.weight`` and ``.gradient``, with
+            4 dimensions for a convolution and 2 for a fully connected layer, which give the passes that can
+            be made of them. float16, float32 or float64 (to be quantised), or int8. Layers keep the order in
+            which they first appear.
+        convolutions: mapping of str to Convolution; by layer; one for every layer of four dimensions
+            (``--conv`` on the command line).
 
-    Raises
-    ------
-    TypeError
-        A dtype that is not supported.
-    ValueError
-        A name without a layer, an unknown suffix, a missing partner, dimensions or shapes that do not fit, a
-        convolution missing or too many, NaN or infinities, no arrays. Messages name the array or layer.
+    Raises:
+        TypeError: A dtype that is not supported.
+        ValueError: A name without a layer, an unknown suffix, a missing partner, dimensions or shapes that do
+            not fit, a convolution missing or too many, NaN or infinities, no arrays. Messages name the array
+            or layer.
     """
     convolutions = {} if convolutions is None else convolutions
     groups: dict[str, dict[str, np.ndarray]] = {}
