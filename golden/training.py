@@ -35,18 +35,17 @@ class Weighted:
     """A convolution or, with ``convolution=None``, a fully connected layer, each with a bias.
 
     Parameters:
-        name:
-        shape: tuple of int; of the weight: (outputs, channels / groups, Kh, Kw) or (outputs, inputs).
-        convolution:
-        rng: numpy.random.Generator; Draws the weight, normal with variance 2 / fan-in (He et al., 2015); the
-            bias starts at zero.
+        name: of the layer.
+        shape: of the weight: (outputs, channels / groups, Kh, Kw) or (outputs, inputs).
+        convolution: None: fully connected.
+        rng: draws the weight, normal with variance 2 / fan-in (He et al., 2015); the bias starts at zero.
         first: Nothing before this layer learns, so ``backward`` leaves the input gradient out and returns
             zeros.
-        dtype: floating dtype.
-        matmul:
+        dtype: of everything, float32 or float64.
+        matmul: computes every product ``a @ b`` of the layer.
 
     Attributes:
-        weight, bias:
+        weight, bias: what is learned.
         activation, gradient: Input of the last ``forward``, and the output gradient given to the last
             ``backward``.
         weight_gradient, bias_gradient: Result of the last ``backward``.

@@ -111,8 +111,10 @@ def verify(
 
     checked = read_design(design)
     _check_writable(junit, waves, json_path)
-    with stderr.status("building and simulating"):
-        outcome = verify_design(checked, cases=cases, seed=seed, waves=waves)
+    with _progress() as show:
+        outcome = verify_design(
+            checked, cases=cases, seed=seed, waves=waves, progress=show("verifying", "cases")
+        )
     stdout.print(outcome.table())
     if junit is not None:
         _write(junit, outcome.junit())
