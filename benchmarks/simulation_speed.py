@@ -52,7 +52,7 @@ def main() -> None:
         for tile in tiles:
             multipliers = math.prod(tile[:3])
             for flat in (True, False):
-                if flat and multipliers > 1024:
+                if flat and multipliers > build.MOST_FLAT:
                     continue  # takes many minutes
                 built, speed = measure(tile, flat=flat)
                 chosen = "yes" if flat == (multipliers <= build.MOST_FLAT) else ""

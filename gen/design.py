@@ -11,6 +11,7 @@ from skiptile.gen.kinds import KINDS
 from skiptile.golden.checks import check_keys
 
 LONGEST_NAME = 64
+PORTS = ("clk", "rst")
 
 
 class DesignError(ValueError):
@@ -49,6 +50,10 @@ def check_name(name: object) -> None:
         raise ValueError(f"name must have at most {LONGEST_NAME} characters, not {len(name)}")
     if "__" in name:
         raise ValueError(f"name must not hold two underscores in a row, as inner modules do, not {name!r}")
+    if name.endswith("_tb"):
+        raise ValueError(f"name must not end in _tb, as testbenches do, not {name!r}")
+    if name in PORTS:
+        raise ValueError(f"name must not be that of a port, not {name!r}")
     if name in KEYWORDS:
         raise ValueError(f"name must not be a keyword of Verilog, SystemVerilog or VHDL, not {name!r}")
 
@@ -76,10 +81,7 @@ def _design(table: dict[str, Any]) -> Design:
     if "design" not in table:
         raise ValueError("the table [design] with name and kind is missing")
     head = table["design"]
-    check_keys("[design]", head, ("name", "kind"))
-    for key in ("name", "kind"):
-        if key not in head:
-            raise ValueError(f"[design] lacks the key {key!r}")
+    check_keys("[design]", head, ("name", "kind"), needed=("name", "kind"))
     kind = head["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")

@@ -6,11 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from skiptile.golden.counters import Counters
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.mac_tile_cases import random_case
-from skiptile.golden.mac_tile_jobs import TileJobs
+from skiptile.golden.mac_tile_jobs import TileJobs, count_product
 from skiptile.hw.hierarchy import Top
 from skiptile.hw.mac_tile import MacTile
+
+
+@dataclass(frozen=True)
+class Products:
+    """How a kind of block multiplies matrices.
+
+    Attributes:
+        jobs: ``(a, b, params)`` to the jobs of a product; `TileJobs` says what they offer.
+        count: ``(a, b, params)`` to what golden counts for that product.
+    """
+
+    jobs: type[Any]
+    count: Callable[[Any, Any, Any], Counters]
 
 
 @dataclass(frozen=True)
@@ -20,8 +34,7 @@ class Kind:
     Attributes:
         params: class of its parameter object, the table of its design file.
         component: class of its RTL, made from the parameters.
-        jobs: ``(a, b, params)`` to the jobs of a matrix product (`TileJobs` says what they offer); None if
-            the block does not multiply matrices.
+        products: how it multiplies matrices; None if it does not.
         random_case: ``(params, jobs, seed)`` to golden vectors: the input payloads of random jobs and the
             output payloads that must follow, per field an array (beats, *shape). A field of the output
             that depends on timing is left out.
@@ -30,7 +43,7 @@ class Kind:
 
     params: type[Any]
     component: type[Top]
-    jobs: type[Any] | None
+    products: Products | None
     random_case: Callable[[Any, int, int], tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]
     description: str
 
@@ -39,8 +52,20 @@ KINDS = {
     "mac-tile": Kind(
         MacTileParams,
         MacTile,
-        TileJobs,
+        Products(TileJobs, count_product),
         random_case,
         "sparse-skipping MAC tile (TensorDash), or its dense sister",
     ),
 }
+
+
+def products_of(kind: str) -> Products:
+    """How blocks of ``kind`` multiply matrices.
+
+    Raises:
+        ValueError: they do not.
+    """
+    products = KINDS[kind].products
+    if products is None:
+        raise ValueError(f"a design of kind {kind!r} does not multiply matrices")
+    return products

@@ -5,6 +5,7 @@ is converted once, and Yosys writes all of it as Verilog. Nothing in the text de
 was made.
 """
 
+import errno
 import re
 import tempfile
 from pathlib import Path
@@ -58,9 +59,17 @@ def generate(design: Design, naming: Naming = AMARANTH) -> str:
         (path / "design.il").write_text("\n".join(modules))
         (path / "equal_widths.v").write_text(_EQUAL_WIDTHS.read_text())
         run_yosys(_PASSES, path)
-        text = (path / "design.v").read_text()
+        text = (path / "design.v").read_text() if (path / "design.v").exists() else ""
+        if _modules(text) != {design.name, *converted}:  # Yosys does not notice that it could not write
+            raise OSError(errno.ENOSPC, "could not hold the generated Verilog", folder)
     body = text.split("*/", 1)[1].lstrip("\n")  # Yosys' header tells its version and the date
     return _header(design) + body
+
+
+def _modules(text: str) -> set[str]:
+    """Names of the modules that are there as a whole."""
+    parts = re.split("^endmodule\n", text, flags=re.MULTILINE)[:-1]
+    return {name for part in parts for name in re.findall(r"^module (\w+)", part, re.MULTILINE)}
 
 
 def _convert(

@@ -20,10 +20,13 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {names}, not {value!r}")
 
 
-def check_keys(name: str, table: object, allowed: Iterable[str]) -> None:
-    """Raise unless ``table`` is a dictionary whose keys are all in ``allowed``."""
+def check_keys(name: str, table: object, allowed: Iterable[str], needed: Iterable[str] = ()) -> None:
+    """Raise unless ``table`` is a dictionary whose keys are all ``allowed``, with all that are ``needed``."""
     if not isinstance(table, dict):
         raise TypeError(f"{name} must be a table, not {table!r}")
     for key in table:
         if key not in allowed:
             raise ValueError(f"{name} has the unknown key {key!r}; allowed are {', '.join(allowed)}")
+    for key in needed:
+        if key not in table:
+            raise ValueError(f"{name} lacks the key {key!r}")

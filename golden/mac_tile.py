@@ -86,7 +86,7 @@ class MacTileParams:
             )
         if isinstance(self.interconnect, str):
             check_choice("interconnect", self.interconnect, INTERCONNECTS)
-        elif self.lookahead:
+        else:
             check_moves(self.interconnect, self.lanes, self.lookahead)
             moves = tuple((step, offset) for step, offset in self.interconnect)
             object.__setattr__(self, "interconnect", moves)
@@ -126,10 +126,7 @@ class MacTileParams:
             TypeError, ValueError: naming the key, its value and what is allowed.
         """
         names = [field.name for field in fields(cls) if field.name not in cls.SPARSITY_KEYS]
-        check_keys("[mac-tile]", table, (*names, "sparsity"))
-        for name in ("rows", "columns", "lanes"):
-            if name not in table:
-                raise ValueError(f"[mac-tile] lacks the key {name!r}")
+        check_keys("[mac-tile]", table, (*names, "sparsity"), needed=("rows", "columns", "lanes"))
         values = {name: value for name, value in table.items() if name != "sparsity"}
         sparsity = table.get("sparsity", {"lookahead": 0})
         check_keys("[mac-tile.sparsity]", sparsity, cls.SPARSITY_KEYS)
@@ -139,7 +136,7 @@ class MacTileParams:
     @property
     def dense(self) -> "MacTileParams":
         """The dense tile of the same geometry."""
-        return replace(self, lookahead=0)
+        return replace(self, lookahead=0, interconnect="tensordash")
 
     # ---- the interconnect ----
 
@@ -163,9 +160,9 @@ class MacTileParams:
         return (len(self.moves) - 1).bit_length()
 
     @property
-    def reach_steps(self) -> int:
-        """Steps of the window that a move reaches, from the head on: no others' operands are needed."""
-        return max(step for step, _ in self.moves) + 1
+    def reached_steps(self) -> tuple[int, ...]:
+        """Steps of the window that a move reaches, in order: no others' operands are needed."""
+        return tuple(sorted({step for step, _ in self.moves}))
 
     # ---- derived widths ----
 
@@ -301,21 +298,20 @@ class MacTileParams:
         ]
 
     def describe(self) -> dict[str, dict[str, Any]]:
-        """Sections of what else `skiptile show` tells: the scheduler, and what to expect of it."""
+        """What else `skiptile show` tells: the scheduler, and the speed-up over dense for random zeros."""
         if not self.lookahead:
             return {}
         half = self.lanes / 2
-        moves = [(step, offset - self.lanes if offset > half else offset) for step, offset in self.moves]
-        levels = ["{" + ",".join(map(str, level)) + "}" for level in self.levels]
+        moves = [[step, offset - self.lanes if offset > half else offset] for step, offset in self.moves]
         return {
             "scheduler": {
-                "moves, in priority order": " ".join(f"({step},{offset})" for step, offset in moves),
-                "mux inputs per operand": len(moves),
-                "levels": len(levels),
-                "lanes of each level": " ".join(levels),
+                "moves": moves,
+                "mux_inputs": len(moves),
+                "levels": len(self.levels),
+                "lanes_of_levels": [list(level) for level in self.levels],
             },
-            "predicted speed-up over dense, random zeros": {
-                f"{zeros:.0%} zeros": round(predict_speedup(self, zeros), 2) for zeros in (0.5, 0.7, 0.9)
+            "predicted_speedup": {
+                f"zeros_{zeros}": round(predict_speedup(self, zeros), 2) for zeros in (0.5, 0.7, 0.9)
             },
         }
 

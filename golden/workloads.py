@@ -4,7 +4,7 @@ A workload comes from ``WORKLOADS`` (trained here, on real data) or from a user'
 (``tensors_workload``). Its numbers are real; ``LayerTensors.quantised`` makes them int8.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,11 +73,6 @@ class LayerTensors:
     def lowered(self, name: str) -> Lowered:
         """The matrix products of the pass ``name``, one of ``pass_names``."""
         return lower(name, **self._operands())
-
-    def passes(self) -> Iterator[tuple[str, Lowered]]:
-        """Each pass with its matrix products, lowered when it is its turn."""
-        for name in self.pass_names:
-            yield name, self.lowered(name)
 
     def quantised(self) -> "LayerTensors":
         """The same layer in int8, each float tensor with a scale of its own; int8 is taken as it is."""
@@ -229,6 +224,7 @@ def tensors_workload(
 
 
 def _checked(key: str, array: np.ndarray) -> np.ndarray:
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype not in (np.int8, np.float16, np.float32, np.float64):
         raise TypeError(f"array {key!r} must hold float16, float32, float64 or int8, not {array.dtype}")
     if array.dtype != np.int8:

@@ -46,7 +46,7 @@ class Element(Block):
         bits = params.lanes * params.operand_bits
         operands: dict[str, object] = {"a": In(bits)}
         if params.lookahead:
-            operands = {"window": In(params.reach_steps * bits)}
+            operands = {"window": In(len(params.reached_steps) * bits)}
             if params.select_bits:
                 operands["select"] = In(params.lanes * params.select_bits)
         super().__init__({

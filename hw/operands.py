@@ -9,9 +9,9 @@ from skiptile.hw.pipeline import total
 
 
 def selected(window: Value, select: Value | None, params: MacTileParams) -> list[Value]:
-    """Each lane's operand: from ``window`` (steps of packed lanes), by the index of its move."""
+    """Each lane's operand: from ``window`` (reached steps of packed lanes), by the index of its move."""
     lanes, bits = params.lanes, params.lanes * params.operand_bits
-    steps = [window.word_select(step, bits) for step in range(params.reach_steps)]
+    steps = {step: window.word_select(k, bits) for k, step in enumerate(params.reached_steps)}
     operands = []
     for lane in range(lanes):
         places = [
@@ -58,7 +58,7 @@ class ScheduledOperands(Block):
             selects = {"select": In(width), "late_select": Out(width)}
         super().__init__({
             **selects,
-            "window": In(params.reach_steps * bits),
+            "window": In(len(params.reached_steps) * bits),
             "taken": In(params.lanes),
             "operands": Out(bits),
             "pairs": Out(params.pairs_bits),

@@ -56,7 +56,7 @@ class StagingWindow(Block):
         write, write_beat, data: store a beat's steps, slot by slot.
         read_beats: for each slot, the beat to read.
         head: the slot of the window's first step.
-        window: the window's steps in order of position, as far as moves reach; a step is its packed lanes.
+        window: the window's steps that moves reach, in order of position; a step is its packed lanes.
     """
 
     block_name = "window"
@@ -79,7 +79,7 @@ class StagingWindow(Block):
             "data": In(steps * bits),
             "read_beats": In(steps * BEAT_BITS),
             "head": In(range(steps)),
-            "window": Out(params.reach_steps * bits),
+            "window": Out(len(params.reached_steps) * bits),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -99,6 +99,7 @@ class StagingWindow(Block):
             ]
             slots.append(read.data)
         window = Signal(len(self.window), reset_less=True)
-        m.d.sync += window.eq(Cat(rotated(slots, self.head)[: self.params.reach_steps]))
+        positions = rotated(slots, self.head)
+        m.d.sync += window.eq(Cat(positions[step] for step in self.params.reached_steps))
         m.d.comb += self.window.eq(window)
         return m

@@ -14,9 +14,9 @@ _QUICK = ["-fPIC", "-std=c++17", "-O0"]
 # Compilers take more than twice the time for twice the function; and so all cores have something to do.
 _SPLIT = ["--output-split", "60000", "--output-split-cfuncs", "3000"]
 
-# Above this many multipliers the element is compiled on its own, once: builds stay short, and code that
-# fits the instruction cache runs faster. Below, one flat model is faster (benchmarks/simulation_speed.py).
-MOST_FLAT = 256
+# Above this many multipliers the element is compiled on its own, once, so that builds stay short; below,
+# one flat model is as fast or faster (benchmarks/simulation_speed.py).
+MOST_FLAT = 1024
 
 
 def build(

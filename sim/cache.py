@@ -6,6 +6,7 @@ the same time waits and finds it, and a killed build leaves no entry.
 
 import hashlib
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -58,18 +59,24 @@ def built(name: str, build: Callable[[Path], None]) -> Path:
 
 def size() -> int:
     """Bytes in the cache."""
-    return sum(path.lstat().st_size for path in folder().rglob("*") if path.is_file())
+    total = 0
+    for path in folder().rglob("*"):
+        with suppress(FileNotFoundError):  # a build that is under way comes and goes
+            total += path.lstat().st_size if path.is_file() else 0
+    return total
 
 
 def clean() -> None:
     """Remove every build, and what killed ones have left; a build that is under way is not disturbed."""
     for place in sorted(folder().iterdir()) if folder().is_dir() else []:
+        if not place.is_dir():
+            continue
         name = place.name.split(".")[0]
-        if place.suffix != ".tmp" and place.is_dir():
-            shutil.rmtree(place)
-        elif place.suffix == ".tmp":
-            with suppress(Timeout), FileLock(folder() / f"{name}.lock", timeout=0):
-                shutil.rmtree(place)
+        with suppress(Timeout), FileLock(folder() / f"{name}.lock", timeout=0):
+            # Under another name first: whoever stops in the middle leaves nothing that looks whole.
+            leaving = place.with_name(f"{name}.{secrets.token_hex(4)}.tmp")
+            place.rename(leaving)
+            shutil.rmtree(leaving)
 
 
 def remove(path: Path) -> None:

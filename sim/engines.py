@@ -1,20 +1,15 @@
 """What runs matrix products: the RTL, or the golden model alone."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from skiptile.gen.design import Design
+from skiptile.gen.kinds import products_of
 from skiptile.golden import exact
 from skiptile.golden.counters import Counters
-from skiptile.golden.mac_tile import MacTileParams
-from skiptile.golden.mac_tile_jobs import count_product
 from skiptile.sim.model import load
-
-ENGINES = {
-    "rtl": "the delivered Verilog, Verilated: cycles and elapsed cycles, every result compared",
-    "golden": "the golden schedule alone: cycles, quickly; nothing is simulated or compared",
-}
 
 
 class Engine(Protocol):
@@ -28,13 +23,12 @@ class Engine(Protocol):
 class GoldenEngine:
     """The golden model as an engine; it has no clock, so it knows no elapsed cycles and no stalls."""
 
-    def __init__(self, params: MacTileParams) -> None:
-        self.params = params
+    def __init__(self, design: Design) -> None:
+        self._params, self._count = design.params, products_of(design.kind).count
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Counters]:
-        return exact.matmul(a, b), count_product(a, b, self.params)
+        return exact.matmul(a, b), self._count(a, b, self._params)
 
 
-def load_engine(name: str, design: Design) -> Engine:
-    """The engine ``name`` of `ENGINES` for ``design``; "rtl" builds its model first."""
-    return load(design) if name == "rtl" else GoldenEngine(design.params)
+ENGINES: dict[str, Callable[[Design], Engine]] = {"rtl": load, "golden": GoldenEngine}
+"""By name; "rtl" builds its model first."""

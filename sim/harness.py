@@ -1,7 +1,7 @@
 """The Python side of `harness.cpp`: payloads in, payloads out, clock cycles counted."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from skiptile.golden.payload import Field, unpack
 
-Pace = float | np.ndarray
-"""When a stream rests: the chance in each cycle, or a bool for each cycle, again and again."""
+Pace = float | Sequence[bool] | np.ndarray | None
+"""When a stream rests: never, with a chance in each cycle, or a bool for each cycle, again and again."""
 
 CHUNK = 20_000  # clock cycles in one call, so that an interrupt is heard
 PATIENCE = 20_000  # clock cycles without a handshake after which a simulation is stuck
@@ -72,8 +72,8 @@ class Simulation:
         self._run.patience = PATIENCE
         rng = np.random.default_rng(seed)
         for name, beats in self._named_beats():
-            beats.pace = self._pace((paces or {}).get(name, 0.0), int(rng.integers(1, 1 << 63)))
-        self._handle = ctypes.c_void_p(self._functions.skiptile_open(seed & 0x7FFFFFFF))
+            beats.pace = self._pace((paces or {}).get(name), int(rng.integers(1, 1 << 63)))
+        self._handle = ctypes.c_void_p(self._functions.skiptile_open(seed % (2**31 - 1) + 1))
         self.reset()
 
     def close(self) -> None:
@@ -165,11 +165,16 @@ class Simulation:
         beats.done = 0
 
     def _pace(self, pace: Pace, state: int) -> _Pace:
-        if isinstance(pace, np.ndarray):
-            pattern = np.ascontiguousarray(pace, np.uint8)
-            self._keep.append(pattern)
-            return _Pace(pattern.ctypes.data, len(pattern), 0.0, state)
-        return _Pace(None, 0, float(pace), state)
+        if pace is None or isinstance(pace, int | float):
+            chance = float(pace or 0)
+            if not 0 <= chance <= 1:
+                raise ValueError(f"a pace must be a chance from 0 to 1, not {pace!r}")
+            return _Pace(None, 0, chance, state)
+        pattern = np.ascontiguousarray(pace, bool)
+        if pattern.ndim != 1 or not len(pattern):
+            raise ValueError(f"a pace must be a chance or a list of bools, not one of shape {pattern.shape}")
+        self._keep.append(pattern)
+        return _Pace(pattern.ctypes.data, len(pattern), 0.0, state)
 
     def _complaint(self, outcome: int) -> str:
         progress = [f"{name}: {beats.done} of {beats.count} beats" for name, beats in self._named_beats()]

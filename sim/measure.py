@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 
 from skiptile.gen.design import Design
+from skiptile.gen.kinds import products_of
 from skiptile.golden import exact
 from skiptile.golden.counters import Counters
 from skiptile.golden.mac_tile import MacTileParams
-from skiptile.golden.mac_tile_jobs import count_product
 from skiptile.golden.workloads import LayerTensors, Workload, zeros
-from skiptile.sim.engines import Engine, load_engine
+from skiptile.sim.engines import ENGINES, Engine
 
 Progress = Callable[[float, int, str], None]
 """Called with passes done, passes in all, and a word on what is being done."""
 
 Product = tuple[np.ndarray, np.ndarray]
+Count = Callable[[np.ndarray, np.ndarray, MacTileParams], Counters]
 
 SUMMED = (
     "dense_cycles",
@@ -36,11 +37,12 @@ class WorkloadError(ValueError):
 
 @dataclass(frozen=True)
 class _Tiles:
-    """A sparse tile and the dense one of the same geometry."""
+    """A sparse tile, the dense one of the same geometry unless it is one, and what golden counts."""
 
     params: MacTileParams
     sparse: Engine
-    dense: Engine
+    dense: Engine | None
+    count: Count
     compares: bool
 
 
@@ -56,9 +58,14 @@ def measure(
         The results of ``skiptile run --json``; docs/results-format.md says what each key means.
 
     Raises:
-        WorkloadError: a reduction longer than the accumulators hold, named by layer and pass.
+        WorkloadError: a reduction longer than the accumulators hold, named by layer and pass; or a design
+            that does not multiply matrices.
     """
     params = design.params
+    try:
+        count = products_of(design.kind).count
+    except ValueError as error:
+        raise WorkloadError(f"{design.name}: {error}") from error
     jobs = [
         (real, quantised, name)
         for real, quantised in ((layer, layer.quantised()) for layer in workload.layers)
@@ -66,7 +73,7 @@ def measure(
     ]
     for _, quantised, name in jobs:
         _check_reduction(quantised, name, params)
-    tiles = _load_tiles(design, engine)
+    tiles = _load_tiles(design, engine, count)
     rows: list[dict[str, Any]] = []
     for index, (real, quantised, name) in enumerate(jobs):
         what = f"{quantised.step} {quantised.layer} {name}".strip()
@@ -89,14 +96,13 @@ def measure(
     }
 
 
-def _load_tiles(design: Design, engine: str) -> _Tiles:
+def _load_tiles(design: Design, engine: str, count: Count) -> _Tiles:
     params = design.params
-    sparse = load_engine(engine, design)
+    make = ENGINES[engine]
+    dense = None
     if params.lookahead:
-        dense = load_engine(engine, replace(design, name=f"{design.name}_dense", params=params.dense))
-    else:
-        dense = sparse
-    return _Tiles(params, sparse, dense, compares=engine == "rtl")
+        dense = make(replace(design, name="dense", params=params.dense))
+    return _Tiles(params, make(design), dense, count, compares=engine == "rtl")
 
 
 def _check_reduction(layer: LayerTensors, name: str, params: MacTileParams) -> None:
@@ -109,18 +115,9 @@ def _check_reduction(layer: LayerTensors, name: str, params: MacTileParams) -> N
 
 
 def _geometry(params: MacTileParams) -> dict[str, Any]:
-    interconnect = params.interconnect if params.lookahead else "none"
-    if not isinstance(interconnect, str):
-        interconnect = " ".join(f"[{step},{offset}]" for step, offset in interconnect)
-    return {
-        "rows": params.rows,
-        "columns": params.columns,
-        "lanes": params.lanes,
-        "lookahead": params.lookahead,
-        "interconnect": interconnect,
-        "format": params.format,
-        "side": params.side,
-    }
+    table = params.to_dict()
+    sparsity = table.pop("sparsity", None)
+    return {**table, **(sparsity if isinstance(sparsity, dict) else {"lookahead": 0})}
 
 
 def _measure_pass(
@@ -133,7 +130,7 @@ def _measure_pass(
     lowered, real_products = quantised.lowered(name), real.lowered(name).products
     zeros_a, zeros_b = _zeros(lowered.products)
     zeros_a_real, zeros_b_real = _zeros(real_products)
-    side = "a" if zeros_a > zeros_b else "b"
+    side = "a" if (zeros_a or 0) > (zeros_b or 0) else "b"
 
     (m, k), n = lowered.products[0][0].shape, lowered.products[0][1].shape[1]
     sparse, dense = Counters(elapsed=0), Counters(elapsed=0)
@@ -143,16 +140,18 @@ def _measure_pass(
     for group, (product, real_product) in enumerate(zip(lowered.products, real_products, strict=True)):
         report(group / groups)
         a, b = _oriented(product, side)
-        wanted, counted = exact.matmul(a, b), count_product(a, b, tiles.params)
+        wanted, counted = exact.matmul(a, b), tiles.count(a, b, tiles.params)
         golden += counted
-        golden_real += count_product(*_oriented(_mask(real_product), side), tiles.params)
+        golden_real += tiles.count(*_oriented(_mask(real_product), side), tiles.params)
         result, counters = tiles.sparse.matmul(a, b)
         matches &= np.array_equal(result, wanted)
-        matches &= (counters.cycles, counters.effectual) == (counted.cycles, counted.effectual)
+        for what in ("cycles", "steps", "effectual"):
+            matches &= getattr(counters, what) == getattr(counted, what)
         sparse += counters
         report((group + 0.5) / groups)
-        result, counters = tiles.dense.matmul(a, b)
-        matches &= np.array_equal(result, wanted) and counters.cycles == counted.steps
+        if tiles.dense is not None:
+            result, counters = tiles.dense.matmul(a, b)
+            matches &= np.array_equal(result, wanted) and counters.cycles == counted.steps
         dense += counters
     report(1)
     slots = sparse.cycles * tiles.params.rows * tiles.params.lanes
@@ -179,14 +178,14 @@ def _measure_pass(
         "speedup": _ratio(dense.cycles, sparse.cycles),
         "real_speedup": _ratio(dense.cycles, golden_real.cycles),
         "utilisation": _ratio(sparse.effectual, slots),
-        "exact": matches if tiles.compares else None,
+        "exact": matches if tiles.compares and sparse.cycles else None,
     }
 
 
-def _zeros(products: Iterable[Product]) -> tuple[float, float]:
-    """Fraction of zeros in the first and in the second operands of ``products``."""
+def _zeros(products: Iterable[Product]) -> tuple[float | None, float | None]:
+    """Fraction of zeros in the first and in the second operands of ``products``, None if they are empty."""
     first, second = (np.concatenate([a.ravel() for a in arrays]) for arrays in zip(*products, strict=True))
-    return zeros(first), zeros(second)
+    return zeros(first) if first.size else None, zeros(second) if second.size else None
 
 
 def _oriented(product: Product, side: str) -> Product:
@@ -203,12 +202,12 @@ def _mask(product: Product) -> Product:
 
 def _total(rows: list[dict[str, Any]]) -> dict[str, Any]:
     sums = {key: _sum(row[key] for row in rows) for key in SUMMED}
-    verdicts = [row["exact"] for row in rows]
+    verdicts = [row["exact"] for row in rows if row["exact"] is not None]
     return {
         **sums,
         "speedup": _ratio(sums["dense_cycles"], sums["cycles"]),
         "real_speedup": _ratio(sums["dense_cycles"], sums["real_cycles"]),
-        "exact": None if None in verdicts else all(verdicts),
+        "exact": all(verdicts) if verdicts else None,
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skiptile.gen.design import Design, read_design
-from skiptile.gen.kinds import KINDS
+from skiptile.gen.kinds import KINDS, products_of
 from skiptile.gen.manifest import manifest
 from skiptile.gen.verilog import generate
 from skiptile.golden.counters import Counters
@@ -61,10 +61,7 @@ class Model:
             SimulationError: the design hangs or breaks its streams' protocol.
         """
         params = self.design.params
-        make_jobs = KINDS[self.design.kind].jobs
-        if make_jobs is None:
-            raise TypeError(f"a design of kind {self.design.kind!r} does not multiply matrices")
-        jobs = make_jobs(a, b, params)
+        jobs = products_of(self.design.kind).jobs(a, b, params)
         words = payload_words(params.output_fields)
         results = np.zeros((len(jobs) * jobs.result_beats_per_job, words), np.uint32)
         elapsed = self._run(jobs, results, progress or (lambda done, total: None)) if len(jobs) else 0
@@ -88,8 +85,8 @@ class Model:
     def stream(
         self,
         beats: dict[str, np.ndarray],
-        idle: Pace = 0.0,
-        stall: Pace = 0.0,
+        idle: Pace = None,
+        stall: Pace = None,
         seed: int = 0,
         *,
         trace: bool = False,
@@ -99,7 +96,7 @@ class Model:
 
         Args:
             beats: per field of the input payload an array (beats, *shape).
-            idle, stall: chance of a cycle without valid, without ready; or a bool for each cycle.
+            idle, stall: chance of a cycle without valid, without ready; or a bool for each cycle, repeated.
             seed: of these chances, and of registers' first values where the model has random ones.
             trace: keep what each issue does.
             reset_after: first send the beats for so many clock cycles, then reset and send them again.

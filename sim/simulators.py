@@ -49,7 +49,7 @@ class Simulator:
 
     def command(self, seed: int, waves: Path | None) -> list[str]:
         """What to run; the same ``seed``, the same initial values."""
-        options = [option.format(seed=seed % (1 << 31) + 1) for option in self.seed_options]
+        options = [option.format(seed=seed % ((1 << 31) - 1) + 1) for option in self.seed_options]
         if waves is not None:
             options += [option.format(file=waves) for option in self.wave_options]
         return [*self.program, *options]

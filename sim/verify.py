@@ -97,7 +97,7 @@ class Outcome:
         for case in self.cases:
             values = (Text(value) for value in case.columns.values())
             table.add_row(*values, str(case.measured.get("cycles", "")), self._verdict(case))
-        table.caption = "\n".join(self.notes) or None
+        table.caption = Text("\n".join(self.notes)) if self.notes else None
         return table
 
     def _verdict(self, case: CaseResult) -> Text:

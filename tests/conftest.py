@@ -3,6 +3,17 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--fail-on-skip", action="store_true", help="a skipped test fails: tools must be there")
+    parser.addoption("--seed", type=int, default=0, help="of random shapes, operands and stalls")
+
+
+def pytest_report_header(config):
+    return f"random seed: {config.getoption('--seed')} (another one: --seed)"
+
+
+@pytest.fixture(scope="session")
+def seed(request):
+    """Of a test's random choices; on failure it is in the report's header and among the test's locals."""
+    return request.config.getoption("--seed")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -10,3 +21,5 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.skipped and item.config.getoption("--fail-on-skip"):
         report.outcome = "failed"
+    if report.failed and "seed" in getattr(item, "fixturenames", ()):
+        report.sections.append(("seed", f"--seed {item.config.getoption('--seed')} runs the same again"))

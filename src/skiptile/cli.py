@@ -11,10 +11,12 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from skiptile import __version__
+from skiptile.report import plain
 
 stderr = Console(stderr=True)
 stdout = Console()
@@ -24,6 +26,12 @@ JSON = click.option(
     "--json", "json_path", metavar="FILE", type=click.Path(path_type=Path), help="Also write this as JSON."
 )
 ENGINE_NAMES = ("rtl", "golden")
+TITLES = {
+    "widths": "widths, in bits",
+    "latencies": "latencies, in clock cycles",
+    "scheduler": "scheduler: moves [step, lane offset] in priority order",
+    "predicted_speedup": "predicted speed-up over dense, random zeros",
+}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -227,10 +235,12 @@ def show(design: Path, json_path: Path | None) -> None:
 
     sections = describe(read_design(design))
     for title, rows in sections.items():
-        stdout.print(title, style="bold", highlight=False)
+        stdout.print(TITLES.get(title, title), style="bold", highlight=False)
         table = Table(show_header=False, box=None, padding=(0, 2))
         for name, value in rows.items():
-            table.add_row(name.replace("_", " "), str(value))
+            if isinstance(value, list):
+                value = " ".join(str(part).replace(" ", "") for part in value)
+            table.add_row(name.replace("_", " "), Text(str(value)))
         stdout.print(table)
         stdout.print()
     if json_path is not None:
@@ -260,9 +270,8 @@ def doctor(clean: bool, json_path: Path | None) -> None:
     tools = inventory()
     table = Table("tool", "version", "for", "to install", box=None, padding=(0, 2))
     for tool in tools:
-        table.add_row(
-            tool.name, tool.version or "missing", tool.purpose, "" if tool.version else tool.install
-        )
+        cells = (tool.name, tool.version or "missing", tool.purpose, "" if tool.version else tool.install)
+        table.add_row(*map(Text, cells))
     stdout.print(table)
     if clean:
         cache.clean()
@@ -287,15 +296,17 @@ def _progress() -> Iterator[Callable[[str, str], Callable[[float, int, str], Non
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}"),
+        TextColumn("{task.fields[what]}", markup=False),
     )
     with Progress(*columns, console=stderr) as progress:
 
         def add(description: str, unit: str) -> Callable[[float, int, str], None]:
-            task = progress.add_task(description, total=1, unit=unit, what="")
+            tasks: list[TaskID] = []
 
             def move(done: float, total: int, what: str) -> None:
-                progress.update(task, completed=done, total=total, what=what)
+                if not tasks:  # what never begins shows no line
+                    tasks.append(progress.add_task(description, total=total, unit=unit, what=""))
+                progress.update(tasks[0], completed=done, total=total, what=plain(what))
 
             return move
 
@@ -313,6 +324,10 @@ def _mistakes(option: str) -> Iterator[None]:
 
 def _check_writable(*paths: Path | None) -> None:
     """Find out before the work, not after it, that a result could not be written."""
+    given = [path.absolute() for path in paths if path is not None]
+    for path in given:
+        if given.count(path) > 1:
+            raise click.ClickException(f"{path} is to hold two different results")
     for path in paths:
         if path is None:
             continue
@@ -362,16 +377,19 @@ def _stop(number: int, _: Any) -> None:
 def _user_errors() -> tuple[type[Exception], ...]:
     """Errors that are about the user's input or machine, and say so in one sentence."""
     from skiptile.gen.design import DesignError
+    from skiptile.gen.yosys import YosysError
     from skiptile.sim.measure import WorkloadError
     from skiptile.sim.tools import ToolError
     from skiptile.tensors import TensorError
 
-    return (DesignError, TensorError, ToolError, WorkloadError, OSError, ImportError, MemoryError)
+    return (DesignError, TensorError, ToolError, WorkloadError, YosysError, OSError, ImportError, MemoryError)
 
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        return plain(f"{error.filename}: {error.strerror}")
     if isinstance(error, MemoryError):
         return f"not enough memory ({error})"
-    return str(error)
+    if isinstance(error, RuntimeError):  # a tool's: its own words may be lines
+        return "\n".join(map(plain, str(error).splitlines()))
+    return plain(error)

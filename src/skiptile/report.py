@@ -119,12 +119,12 @@ def _totals(results: Results) -> list[Row]:
 
 
 def _exactness(results: Results) -> tuple[bool | None, str]:
-    """Whether all results are right, None if nothing was compared; and that in words."""
-    verdicts = [row["exact"] for row in results["layers"]]
-    if not verdicts:
+    """Whether all results that were compared are right, None if none was; and that in words."""
+    if not results["layers"]:
         return False, "no results"
-    if None in verdicts and False not in verdicts:
-        return None, "golden model alone, nothing to compare"
+    verdicts = [row["exact"] for row in results["layers"] if row["exact"] is not None]
+    if not verdicts:
+        return None, "nothing was simulated, so nothing was compared"
     wrong = verdicts.count(False)
     if wrong:
         return False, f"{wrong} of {len(verdicts)} results NOT exact"

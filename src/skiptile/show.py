@@ -14,8 +14,8 @@ def describe(design: Design) -> dict[str, dict[str, Any]]:
     params = design.params
     return {
         "design": {"name": design.name, "kind": design.kind, **_flat(params.to_dict())},
-        "widths, in bits": params.widths,
-        "latencies, in clock cycles": params.latencies,
+        "widths": params.widths,
+        "latencies": params.latencies,
         "capacities": params.capacities,
         **params.describe(),
     }

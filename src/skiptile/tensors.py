@@ -26,7 +26,12 @@ def read_workload(path: Path, convolutions: Sequence[str] = ()) -> Workload:
         TensorError: one sentence that names the file or array and what is allowed.
         OSError: the file cannot be read.
     """
-    settings = dict(_convolution(text) for text in convolutions)
+    settings: dict[str, Convolution] = {}
+    for text in convolutions:
+        layer, setting = _convolution(text)
+        if layer in settings:
+            raise TensorError(f"--conv must be given once for layer {layer!r}, not again as {text!r}")
+        settings[layer] = setting
     arrays = _read_arrays(path)
     try:
         return tensors_workload(arrays, settings, name=path.stem)

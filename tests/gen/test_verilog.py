@@ -42,6 +42,7 @@ TILES = {
     "longest lookahead": tile(1, 2, 3, 7, interconnect="lookahead"),
     "one move": tile(2, 1, 2, 2, interconnect=((0, 0),)),
     "shortest reduction": tile(2, 2, 3, 3, max_reduction=3, output_rows=2),
+    "steps that no move reaches": tile(2, 1, 2, 3, interconnect=((0, 0), (3, 1))),
     "both sides": tile(1, 1, 4, side="both", lookahead=2),
     "longest reduction": tile(3, 1, 4, 1, max_reduction=1 << 24, output_rows=3),
     "paper": tile(4, 4, 16, 2),

@@ -40,7 +40,10 @@ def test_digits_layers(digits):
         names = ("forward", "weight-gradient") if layer.layer == "conv1" else PASSES
         assert layer.pass_names == names
     products = [
-        product for layer in digits.layers for _, lowered in layer.passes() for product in lowered.products
+        product
+        for layer in digits.layers
+        for name in layer.pass_names
+        for product in layer.lowered(name).products
     ]
     assert sum(a.shape[0] * a.shape[1] * b.shape[1] for a, b in products) == 3 * 46_264_320
 
@@ -69,10 +72,10 @@ def test_digits_are_sparse(digits):
 def test_digits_gradients_belong_to_the_layers(digits):
     """A layer's input gradient, through ReLU, is the gradient of the layer below it."""
     layers = {layer.layer: layer for layer in digits.layers if layer.step == "middle"}
-    lowered = dict(layers["fc2"].passes())["input-gradient"]
+    lowered = layers["fc2"].lowered("input-gradient")
     inner = lowered.restore([a @ b for a, b in lowered.products]) * (layers["fc2"].activation > 0)
     np.testing.assert_allclose(inner, layers["fc1"].gradient, rtol=1e-4, atol=1e-9)
-    lowered = dict(layers["conv1"].passes())["forward"]
+    lowered = layers["conv1"].lowered("forward")
     output = lowered.restore([a @ b for a, b in lowered.products])
     sparse = layers["conv1"].gradient != 0
     assert sparse.shape == output.shape
@@ -151,7 +154,8 @@ def test_own_product():
     (layer,) = tensors_workload({"block.0.q.a": a, "block.0.q.b": b}).layers
     assert layer.layer == "block.0.q"
     assert layer.step == ""
-    ((name, lowered),) = layer.passes()
+    (name,) = layer.pass_names
+    lowered = layer.lowered(name)
     assert name == "forward"
     np.testing.assert_array_equal(lowered.products[0][0], a)
     np.testing.assert_array_equal(lowered.products[0][1], b)
@@ -169,7 +173,7 @@ def test_own_layers():
     assert workload.name == "mine"
     assert [layer.layer for layer in workload.layers] == ["late", "conv", "early"]
     assert [layer.pass_names for layer in workload.layers] == [("input-gradient",), PASSES, ("forward",)]
-    assert [len(lowered.products) for _, lowered in workload.layers[1].passes()] == [2, 2, 2]
+    assert [len(workload.layers[1].lowered(name).products) for name in PASSES] == [2, 2, 2]
 
 
 A, B, X4, W4 = np.ones((2, 3)), np.ones((3, 4)), np.ones((1, 2, 4, 4)), np.ones((3, 2, 3, 3))

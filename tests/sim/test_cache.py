@@ -83,6 +83,19 @@ def test_size_and_clean(tmp_path, folder):
     assert entries(folder) == []
 
 
+def test_an_interrupted_clean_leaves_nothing_that_looks_whole(folder, monkeypatch):
+    cache.built("b", lambda place: (place / "whole").touch())
+
+    def interrupted(path, **_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cache.shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache.clean()
+    assert os.listdir(cache.built("b", lambda place: (place / "again").touch())) == ["again"]
+
+
 def test_clean_does_not_disturb_a_build(tmp_path, folder):
     process = start(tmp_path / "log", 1)
     while not (tmp_path / "log").exists():

@@ -86,12 +86,18 @@ def test_paces_are_followed():
         assert simulated.elapsed >= 4 * (len(sent) - 1)
         simulated.settle()
     elapsed = []
-    for seed in (1, 1, 2):
+    for seed in (1, 1, 2**31 - 2):
         with simulation(generate(DESIGN), paces={"i": 0.75}, seed=seed) as simulated:
             run(simulated, sent, results)
             elapsed.append(simulated.elapsed)
     assert elapsed[0] == elapsed[1] != elapsed[2]
     assert 3 * len(sent) < elapsed[0] < 5 * len(sent)
+
+
+@pytest.mark.parametrize("pace", [-0.1, 1.1, float("nan"), np.zeros(0, bool), [[True]]])
+def test_paces_that_make_no_sense_are_refused(pace):
+    with pytest.raises(ValueError, match=r"^a pace must be a chance"):
+        simulation(generate(DESIGN), paces={"i": pace})
 
 
 def test_a_budget_of_cycles_ends_a_run_early():
