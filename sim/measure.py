@@ -73,6 +73,8 @@ def measure(
     ]
     for _, quantised, name in jobs:
         _check_reduction(quantised, name, params)
+    if progress is not None:
+        progress(0, len(jobs), "building the models" if engine == "rtl" else "")
     tiles = _load_tiles(design, engine, count)
     rows: list[dict[str, Any]] = []
     for index, (real, quantised, name) in enumerate(jobs):
