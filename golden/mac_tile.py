@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skiptile.golden.checks import check_choice, check_integer, check_keys
+from skiptile.golden.formats import FORMATS
 from skiptile.golden.interconnect import (
     INTERCONNECTS,
     Move,
@@ -38,7 +39,7 @@ SIDES = {
     "b": "one scheduler per row skips the zeros of b",
     "both": "1x1 only: a pair is skipped when either operand is zero",
 }
-FORMATS = {"int8": "8-bit two's complement"}
+TILE_FORMATS = ("int8",)  # of golden.formats, those that the tile has arithmetic for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class MacTileParams:
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "lanes"):
             check_integer(name, getattr(self, name), 1, MOST_ELEMENTS)
-        check_choice("format", self.format, FORMATS)
+        check_choice("format", self.format, TILE_FORMATS)
         check_integer("max_reduction", self.max_reduction, 1, MOST_REDUCTION)
         check_choice("side", self.side, SIDES)
         check_integer("lookahead", self.lookahead, 0, MOST_LOOKAHEAD)
@@ -168,7 +169,7 @@ class MacTileParams:
 
     @property
     def operand_bits(self) -> int:
-        return 8
+        return FORMATS[self.format].bits
 
     @property
     def product_bits(self) -> int:
