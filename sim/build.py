@@ -1,6 +1,6 @@
 """From Verilog and manifest to a shared library that simulates it."""
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,6 @@ LIBRARY = "model.so"
 RUNTIME = ("verilated", "verilated_threads", "verilated_dpi")  # Verilator's own sources that models need
 _FAST = ["-fPIC", "-std=c++17", "-O3", "-march=native"]
 _QUICK = ["-fPIC", "-std=c++17", "-O0"]
-# Compilers take more than twice the time for twice the function; and so all cores have something to do.
-_SPLIT = ["--output-split", "60000", "--output-split-cfuncs", "3000"]
 
 # Above this many multipliers the element is compiled on its own, once, so that builds stay short; below,
 # one flat model is as fast or faster (benchmarks/simulation_speed.py).
@@ -36,10 +34,11 @@ def build(
     """
     tools.check_build_tools()
     whole = manifest["capacities"].get("multipliers", 0) <= MOST_FLAT if flat is None else flat
+    alone = f'hier_block -module "{manifest["design"]}__element"'
     sources = {
         "design.v": verilog,
         "design.h": _header(manifest),
-        "control.vlt": _control(manifest, whole),
+        "control.vlt": control_file(manifest, *([] if whole else [alone])),
         "harness.cpp": HARNESS.read_text(),
     }
     start = "unique" if random_start else "fast"
@@ -47,16 +46,11 @@ def build(
     command = [
         *("--cc", "--top-module", manifest["design"], "--prefix", "Vtop", "--Mdir", "obj"),
         *("-O3", "--no-timing", "-Wno-lint", "--x-assign", start, "--x-initial", start),
-        *_SPLIT,
         *([] if whole else ["--hierarchical"]),
         *("-CFLAGS", " ".join(flags), "control.vlt", "design.v"),
     ]
-    name = f"model-{cache.key([*sources.values(), *command, *_versions()])}"
+    name = f"model-{cache.key([*sources.values(), *command, *tools.versions()])}"
     return cache.built(name, lambda place: _build_model(place, sources, command, flags)) / LIBRARY
-
-
-def _versions() -> list[str]:
-    return [tools.verilator().version, tools.machine()]
 
 
 def _build_model(place: Path, sources: dict[str, str], command: list[str], flags: list[str]) -> None:
@@ -64,11 +58,8 @@ def _build_model(place: Path, sources: dict[str, str], command: list[str], flags
     for name, text in sources.items():
         (place / name).write_text(text)
     runtime = _runtime()
-    tools.run([str(tools.verilator().command), *command], place)
-    cores = f"-j{os.cpu_count() or 1}"
-    tools.run(
-        ["make", cores, "-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O0"], place
-    )
+    tools.verilate(command, place)
+    tools.make(["-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O0"], place)
     parts = sorted(path for path in place.glob("obj/*/lib*.a"))
     headers = [f"-I{path}" for path in (place, place / "obj", *_include())]
     archives = ["obj/Vtop__ALL.a", *(str(path) for path in parts), *(str(path) for path in runtime)]
@@ -84,14 +75,10 @@ def _runtime() -> list[Path]:
     def compile_all(place: Path) -> None:
         root, headers = _include()[0], " ".join(f"-I{path}" for path in _include())
         settings = [f"VPATH={root}", f"CPPFLAGS={headers}", f"CXXFLAGS={' '.join(_QUICK)}"]
-        tools.run([*_make(), *settings, *(f"{name}.o" for name in RUNTIME)], place)
+        tools.make([*settings, *(f"{name}.o" for name in RUNTIME)], place)
 
-    place = cache.built(f"runtime-{cache.key([*_QUICK, *_versions()])}", compile_all)
+    place = cache.built(f"runtime-{cache.key([*_QUICK, *tools.versions()])}", compile_all)
     return [place / f"{name}.o" for name in RUNTIME]
-
-
-def _make() -> list[str]:
-    return ["make", f"-j{os.cpu_count() or 1}"]
 
 
 def _include() -> list[Path]:
@@ -99,16 +86,11 @@ def _include() -> list[Path]:
     return [root, root / "vltstd"]
 
 
-def _control(manifest: dict[str, Any], flat: bool) -> str:
-    """Verilator's control file: what is public, and what is compiled on its own."""
-    design = manifest["design"]
-    lines = ["`verilator_config"]
-    for probe in manifest["probes"]:
-        for module, port in sorted({(port["module"], port["port"]) for port in probe["ports"]}):
-            lines.append(f'public_flat_rd -module "{module}" -var "{port}"')
-    if not flat:
-        lines.append(f'hier_block -module "{design}__element"')
-    return "\n".join(lines) + "\n"
+def control_file(manifest: Mapping[str, Any], *more: str) -> str:
+    """Verilator's control file: the probes are public, and ``more`` lines."""
+    probed = {(port["module"], port["port"]): None for probe in manifest["probes"] for port in probe["ports"]}
+    lines = [f'public_flat_rd -module "{module}" -var "{port}"' for module, port in probed]
+    return "\n".join(["`verilator_config", *lines, *more, ""])
 
 
 def _header(manifest: dict[str, Any]) -> str:

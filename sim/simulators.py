@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from skiptile.sim import cache, tools
+from skiptile.sim.build import control_file
 from skiptile.sim.tools import ToolError
 
 LOG = "log.txt"
@@ -79,16 +80,18 @@ def build_verilator(manifest: Mapping[str, Any], verilog: str, *, waves: str | N
     from cocotb_tools.config import libs_dir, share_dir
 
     tools.check_build_tools()
-    top, control = manifest["design"], _control(manifest)
+    top = manifest["design"]
+    ports = (f'public_flat_rw -module "{top}" -var "{port["name"]}"' for port in manifest["ports"])
+    control = control_file(manifest, *ports)  # without public ports cocotb finds no design
     libraries = f"-Wl,-rpath,{libs_dir} -L{libs_dir} -lcocotbvpi_verilator"
     flags = [
         *("--cc", "--exe", "--vpi", "--prefix", "Vtop", "-Mdir", "obj", "-o", f"../{PROGRAM}"),
         *("--no-timing", "-Wno-lint", "--x-assign", "unique", "--x-initial", "unique"),
-        *("--output-split", "60000", "--output-split-cfuncs", "3000", "-LDFLAGS", libraries),
+        *("-LDFLAGS", libraries),
         str(share_dir / "lib" / "verilator" / "verilator.cpp"),
         *([f"--trace-{waves}"] if waves else []),
     ]
-    versions = [version("cocotb"), tools.verilator().version, tools.machine(), _OPTIMISE, _OPTIMISE_RUNTIME]
+    versions = [version("cocotb"), *tools.versions(), _OPTIMISE, _OPTIMISE_RUNTIME]
 
     def build(place: Path) -> None:
         runtime = cache.built(
@@ -96,7 +99,7 @@ def build_verilator(manifest: Mapping[str, Any], verilog: str, *, waves: str | N
         )
         (place / "design.v").write_text(verilog)
         (place / "control.vlt").write_text(control)
-        _verilate(place, [*flags, "-CFLAGS", _OPTIMISE, "--top-module", top, "control.vlt", "design.v"])
+        tools.verilate([*flags, "-CFLAGS", _OPTIMISE, "--top-module", top, "control.vlt", "design.v"], place)
         for compiled in runtime.iterdir():  # newer than the makefile, so it is not compiled again
             shutil.copy(compiled, place / "obj")
         _make(place)
@@ -115,7 +118,7 @@ def build_verilator(manifest: Mapping[str, Any], verilog: str, *, waves: str | N
 def _build_runtime(place: Path, flags: list[str]) -> None:
     """Leave Verilator's own part of every simulator in ``place``: most of what there is to compile."""
     (place / "nothing.v").write_text("module nothing(input clk); endmodule\n")
-    _verilate(place, [*flags, "-CFLAGS", _OPTIMISE_RUNTIME, "--top-module", "nothing", "nothing.v"])
+    tools.verilate([*flags, "-CFLAGS", _OPTIMISE_RUNTIME, "--top-module", "nothing", "nothing.v"], place)
     _make(place)
     for compiled in place.glob("obj/verilated*.o"):
         compiled.rename(place / compiled.name)
@@ -124,27 +127,8 @@ def _build_runtime(place: Path, flags: list[str]) -> None:
         rest.unlink()
 
 
-def _verilate(place: Path, flags: list[str]) -> None:
-    tools.run([str(tools.verilator().command), *flags], place)
-
-
 def _make(place: Path) -> None:
-    tools.run(["make", "-C", "obj", "-f", "Vtop.mk", f"-j{os.cpu_count() or 1}"], place)
-
-
-def _control(manifest: Mapping[str, Any]) -> str:
-    """Verilator's control file: public are the ports and the probes. Without it cocotb finds no design."""
-    top = manifest["design"]
-    public = {("public_flat_rw", top, port["name"]): None for port in manifest["ports"]}
-    for probe in manifest["probes"]:
-        public |= {("public_flat_rd", port["module"], port["port"]): None for port in probe["ports"]}
-    return "\n".join(
-        [
-            "`verilator_config",
-            *(f'{access} -module "{module}" -var "{name}"' for access, module, name in public),
-            "",
-        ]
-    )
+    tools.make(["-C", "obj", "-f", "Vtop.mk"], place)
 
 
 def build_icarus(manifest: Mapping[str, Any], verilog: str) -> Simulator:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OLDEST_VERILATOR = (5, 36)  # "5.036", what cocotb asks for
+SPLIT = ("--output-split", "60000", "--output-split-cfuncs", "3000")
 
 
 class ToolError(RuntimeError):
@@ -149,6 +150,24 @@ def run(command: list[str], folder: Path) -> None:
         errors = [line for line in output.splitlines() if "rror" in line]
         reason = " ".join(errors[:2]) or output[-500:]
         raise ToolError(f"the simulator did not build, {Path(command[0]).name} says: {reason}")
+
+
+def verilate(arguments: list[str], folder: Path) -> None:
+    """Run Verilator in ``folder``; it leaves C++ in many parts.
+
+    Compilers take more than twice the time for twice the function, and so all cores have something to do.
+    """
+    run([str(verilator().command), *SPLIT, *arguments], folder)
+
+
+def make(arguments: list[str], folder: Path) -> None:
+    """Run make in ``folder`` on all cores."""
+    run(["make", f"-j{os.cpu_count() or 1}", *arguments], folder)
+
+
+def versions() -> list[str]:
+    """What a compiled model depends on beside its sources."""
+    return [verilator().version, *SPLIT, machine()]
 
 
 def machine() -> str:

@@ -38,5 +38,3 @@ def catalogue(what: str) -> dict[str, str]:
     if what == "formats":
         return {name: FORMATS[name].description for name in TILE_FORMATS}
     return {name: str(make.__doc__).splitlines()[0] for name, make in WORKLOADS.items()}
-
-
