@@ -4,10 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from skiptile.golden import exact
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.mac_tile_jobs import TileJobs
-from skiptile.golden.schedule import schedule
+from skiptile.golden.schedule import Schedule, schedule
 
 LONGEST = 24  # steps
 ZEROS = (0, 0.3, 0.6, 0.9, 1)
@@ -29,31 +28,43 @@ def random_case(params: MacTileParams, jobs: int, seed: int) -> tuple[Arrays, Ar
     """
     rng = np.random.default_rng(seed)
     products = [_full_scale_product(params), *(_random_product(rng, params) for _ in range(jobs - 1))]
-    tiles = [TileJobs(a, b, params) for a, b in products]
-    inputs = _joined(tile.beats(0, 1) for tile in tiles)
+    inputs = _joined(TileJobs(a, b, params).beats(0, 1) for a, b in products)
     beyond = np.arange(params.window_steps) >= inputs["count"][:, None]
     for name in ("a", "b"):
         inputs[name][beyond] = _random_operands(rng, inputs[name][beyond].shape, zeros=0)
-    return inputs, _outputs(params, products, tiles)
+    return inputs, expected_outputs(params, inputs)[0]
 
 
-def _outputs(params: MacTileParams, products: list[Product], tiles: list[TileJobs]) -> Arrays:
-    effectual, ends = zip(*(tile.effectual(0, 1) for tile in tiles), strict=True)
-    cycles = schedule(np.concatenate(effectual), np.concatenate(ends), params).cycles
+def expected_outputs(params: MacTileParams, beats: Arrays) -> tuple[Arrays, Schedule]:
+    """What ``beats``, input payloads as `random_case` gives them, must give, and every issue.
+
+    From the beats alone, as their receiver understands them:
+    ``acc[r][c] = sum over steps t, lanes l of a[t][c][l] * b[t][r][l]``.
+    """
+    place, count, last = np.arange(params.window_steps), beats["count"][:, None], beats["last"][:, None]
+    counts = place < count
+    a, b = (beats[name][counts].astype(np.int64) for name in ("a", "b"))
+    ends = ((place == count - 1) & (last == 1))[counts]
+    starts = np.flatnonzero(np.concatenate([[True], ends[:-1]]))
+    pairs = b != 0
+    if params.side == "both":
+        pairs &= a != 0
+    scheduled = schedule(pairs, ends, params)
     counters = {
-        "cycles": cycles,
-        "steps": np.array([tile.steps for tile in tiles]),
-        "effectual": np.array([pairs.sum() for pairs in effectual]),
+        "cycles": scheduled.cycles,
+        "steps": np.add.reduceat(np.ones(len(ends), np.int64), starts),
+        "effectual": np.add.reduceat(pairs.sum(axis=(1, 2)), starts),
     }
     shape = next(field.shape for field in params.output_fields if field.name == "result")
-    results = np.array([exact.matmul(a, b).T for a, b in products])
+    results = np.add.reduceat(np.einsum("tcl,trl->trc", a, b), starts)
     first_rows = np.arange(0, params.rows, params.output_rows)
-    return {
+    outputs = {
         "result": results.reshape(-1, *shape),
-        "row": np.tile(first_rows, len(tiles)),
-        "last": np.tile(first_rows == first_rows[-1], len(tiles)).astype(np.int64),
+        "row": np.tile(first_rows, len(starts)),
+        "last": np.tile(first_rows == first_rows[-1], len(starts)).astype(np.int64),
         **{name: np.repeat(values, params.result_beats) for name, values in counters.items()},
     }
+    return outputs, scheduled
 
 
 def _full_scale_product(params: MacTileParams) -> Product:

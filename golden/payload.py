@@ -106,6 +106,18 @@ def unpack(fields: Sequence[Field], words: np.ndarray) -> dict[str, np.ndarray]:
     return values
 
 
+def pack_integers(fields: Sequence[Field], values: Mapping[str, np.ndarray]) -> list[int]:
+    """`pack` to one integer per beat, as simulators in Python take a port's value."""
+    return [int.from_bytes(row.tobytes(), "little") for row in pack(fields, values)]
+
+
+def unpack_integers(fields: Sequence[Field], payloads: Sequence[int]) -> dict[str, np.ndarray]:
+    """`unpack` of one integer per beat."""
+    words = payload_words(fields)
+    data = b"".join(payload.to_bytes(4 * words, "little") for payload in payloads)
+    return unpack(fields, np.frombuffer(data, "<u4").reshape(len(payloads), words))
+
+
 def _from_bits(bits: np.ndarray, field: Field) -> np.ndarray:
     wide = field.width > (64 if field.signed else 63)
     weights = [1 << bit for bit in range(field.width)]

@@ -19,7 +19,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotb.types import LogicArray
 
-from skiptile.golden.payload import Field, pack, payload_words, unpack
+from skiptile.golden.payload import Field, pack_integers, unpack_integers
 
 Arrays = dict[str, np.ndarray]
 Pace = Callable[[bool], bool]
@@ -118,13 +118,11 @@ class StreamPorts:
 
     def pack(self, values: Mapping[str, np.ndarray]) -> list[int]:
         """Payloads from arrays (beats, *shape), one for each field."""
-        return [int.from_bytes(row.tobytes(), "little") for row in pack(self.fields, values)]
+        return pack_integers(self.fields, values)
 
     def unpack(self, payloads: Sequence[int]) -> Arrays:
         """Payloads as arrays (beats, *shape), one for each field."""
-        words = payload_words(self.fields)
-        data = b"".join(payload.to_bytes(4 * words, "little") for payload in payloads)
-        return unpack(self.fields, np.frombuffer(data, "<u4").reshape(len(payloads), words))
+        return unpack_integers(self.fields, payloads)
 
     def extract(self, payload: int, name: str) -> int:
         """The field ``name`` of one payload, as unsigned bits."""

@@ -8,7 +8,7 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
-from skiptile.golden.payload import Field, pack, payload_words, unpack
+from skiptile.golden.payload import Field, pack_integers, unpack_integers
 
 
 @dataclass
@@ -39,7 +39,7 @@ def run_stream(
     gives signals, the first of which says in which cycles the others are kept.
     """
     rng = np.random.default_rng(seed)
-    payloads = [int.from_bytes(row.tobytes(), "little") for row in pack(input_fields, inputs)]
+    payloads = pack_integers(input_fields, inputs)
     taken: list[int] = []
     samples: list[tuple[int, ...]] = []
     times = {"first": 0, "last": 0}
@@ -79,7 +79,5 @@ def run_stream(
     simulator.add_testbench(bench)
     simulator.run()
     assert len(taken) == output_beats
-    size = 4 * payload_words(output_fields)
-    words = np.frombuffer(b"".join(value.to_bytes(size, "little") for value in taken), "<u4")
-    outputs = unpack(output_fields, words.reshape(len(taken), -1))
+    outputs = unpack_integers(output_fields, taken)
     return Run(outputs, times["last"] - times["first"] + 1, samples)

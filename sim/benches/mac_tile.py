@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from skiptile.golden.mac_tile import MacTileParams
-from skiptile.golden.mac_tile_cases import random_case
+from skiptile.golden.mac_tile_cases import expected_outputs, random_case
 from skiptile.golden.mac_tile_jobs import TileJobs
-from skiptile.golden.schedule import Schedule, schedule
+from skiptile.golden.payload import Field, unpack_integers
+from skiptile.golden.schedule import Schedule
 from skiptile.sim.streams import (
     Arrays,
     ClockDomain,
@@ -187,50 +188,6 @@ def _rows(count: int, rng: Generator) -> Iterator[tuple[str, str, str, str, bool
         yield MIXED, MIXED, idle, stall, bool(rng.random() < 0.2)
 
 
-# ---- what must come out ----
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a list of beats must give.
-
-    Attributes:
-        outputs: fields of the output payloads but the stall counters, which depend on the stalls.
-        schedule: every issue.
-    """
-
-    outputs: Arrays
-    schedule: Schedule
-
-    @classmethod
-    def of(cls, params: MacTileParams, beats: Arrays) -> "Expected":
-        """From the beats alone: ``acc[r][c] = sum over steps, lanes of a[t][c][l] * b[t][r][l]``."""
-        place, count, last = np.arange(params.window_steps), beats["count"][:, None], beats["last"][:, None]
-        counts = place < count
-        a, b = (beats[name][counts].astype(np.int64) for name in ("a", "b"))
-        ends = ((place == count - 1) & (last == 1))[counts]
-        starts = np.flatnonzero(np.concatenate([[True], ends[:-1]]))
-        pairs = b != 0
-        if params.side == "both":
-            pairs &= a != 0
-        scheduled = schedule(pairs, ends, params)
-        results = np.add.reduceat(np.einsum("tcl,trl->trc", a, b), starts)
-        counters = {
-            "cycles": scheduled.cycles,
-            "steps": np.add.reduceat(np.ones(len(ends), np.int64), starts),
-            "effectual": np.add.reduceat(pairs.sum(axis=(1, 2)), starts),
-        }
-        shape = next(field.shape for field in params.output_fields if field.name == "result")
-        first_rows = np.arange(0, params.rows, params.output_rows)
-        outputs = {
-            "result": results.reshape(-1, *shape),
-            "row": np.tile(first_rows, len(starts)),
-            "last": np.tile(first_rows == first_rows[-1], len(starts)),
-            **{name: np.repeat(values, params.result_beats) for name, values in counters.items()},
-        }
-        return cls(outputs, scheduled)
-
-
 # ---- the bench ----
 
 
@@ -273,17 +230,16 @@ class IssueTrace:
 
     def _selections(self) -> np.ndarray:
         """Index of the move, -1 for none: (issues, rows, lanes)."""
-        lanes, bits = self._params.lanes, self._params.select_bits
-        taken = _split([row["taken"] for row in self._rows], lanes, 1)
-        if not bits:
+        taken = self._lanes("taken", 1)
+        if not self._params.select_bits:
             return taken - 1
-        return np.where(taken, _split([row["select"] for row in self._rows], lanes, bits), -1)
+        return np.where(taken, self._lanes("select", self._params.select_bits), -1)
 
-
-def _split(values: list[list[int]], count: int, width: int) -> np.ndarray:
-    """Integers (x, y) to their ``count`` elements of ``width`` bits: (x, y, count)."""
-    mask = (1 << width) - 1
-    return np.array([[[value >> width * k & mask for k in range(count)] for value in row] for row in values])
+    def _lanes(self, name: str, width: int) -> np.ndarray:
+        """What a probe of each row showed, lane by lane: (issues, rows, lanes)."""
+        lanes = Field("lanes", width, (self._params.lanes,))
+        values = [value for row in self._rows for value in row[name]]
+        return unpack_integers([lanes], values)["lanes"].reshape(len(self._rows), -1, self._params.lanes)
 
 
 class TB:
@@ -353,21 +309,21 @@ async def check(dut: Any, manifest: Mapping[str, Any], params: MacTileParams, ca
     rng = Random(str(case.seed))
     idle, stall = ((PACES | LATE)[name](rng) for name in (case.idle, case.stall))
     beats = case.beats(params)
-    wanted = Expected.of(params, beats)
+    wanted, scheduled = expected_outputs(params, beats)
     tb = TB(dut, manifest, params, idle, stall, rng)
     await tb.reset()
     if case.interrupted:
         tb.source.send(tb.i.pack(beats))
         await tb.domain.cycles(rng.randrange(1, 60))
         await tb.reset()
-    outputs = await tb.run(beats, len(wanted.outputs["row"]))
-    for name, values in wanted.outputs.items():
+    outputs = await tb.run(beats, len(wanted["row"]))
+    for name, values in wanted.items():
         compare(name, outputs[name], values)
-    tb.trace.check(wanted.schedule)
+    tb.trace.check(scheduled)
     check_counters(tb, outputs, params, case)
     return {
-        "reductions": len(wanted.schedule.cycles),
-        "cycles": int(wanted.schedule.cycles.sum()),
+        "reductions": len(scheduled.cycles),
+        "cycles": int(scheduled.cycles.sum()),
         "elapsed": tb.elapsed,
     }
 
