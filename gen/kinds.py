@@ -19,7 +19,7 @@ class Products:
     """How a kind of block multiplies matrices.
 
     Attributes:
-        jobs: ``(a, b, params)`` to the jobs of a product; `TileJobs` says what they offer.
+        jobs: ``(a, b, params, shift)`` to the jobs of a product; `TileJobs` says what they offer.
         count: ``(a, b, params)`` to what golden counts for that product.
     """
 

@@ -11,6 +11,7 @@ class Counters:
         cycles: clock cycles in which the scheduler issued.
         steps: lane-wide steps of all reductions, which is what a dense tile needs in cycles.
         effectual: scheduled pairs, once per (step, row, lane).
+        overflow: results that lost a product too large for the accumulator's window, and are infinite or NaN.
         elapsed: clock cycles from the first beat taken to the last result given.
         input_stalls: cycles in which a reduction was pending but input was missing.
         output_stalls: cycles in which a reduction was pending but the result buffers were full.
@@ -21,6 +22,7 @@ class Counters:
     cycles: int = 0
     steps: int = 0
     effectual: int = 0
+    overflow: int = 0
     elapsed: int | None = None
     input_stalls: int | None = None
     output_stalls: int | None = None

@@ -206,6 +206,14 @@ class FloatFormat:
             codes = np.where(nan | beyond, self.nan_bits, codes)
         return codes.astype(self.dtype)
 
+    def significands(self, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Integers s and e, int64, such that a finite number is s * 2^e; any for NaN and infinities."""
+        unsigned = self._unsigned(bits)
+        field, fraction = unsigned >> self.fraction_bits, unsigned & (1 << self.fraction_bits) - 1
+        fraction += np.minimum(field, 1) << self.fraction_bits
+        negative = (np.asarray(bits) >> self.bits - 1) != 0
+        return np.where(negative, -fraction, fraction), np.maximum(field, 1) - self.bias - self.fraction_bits
+
     # ---- classification of raw bit patterns ----
 
     def is_zero(self, bits: np.ndarray) -> np.ndarray:

@@ -30,10 +30,10 @@ PASSES = ("forward", "input-gradient", "weight-gradient")
 
 NEEDS = {
     "forward": ("activation", "weight"),
-    "input-gradient": ("weight", "gradient"),
-    "weight-gradient": ("activation", "gradient"),
+    "input-gradient": ("gradient", "weight"),
+    "weight-gradient": ("gradient", "activation"),
 }
-"""The two tensors that each pass multiplies."""
+"""The two tensors that each pass multiplies: what becomes ``a``, and what becomes ``b``."""
 
 _GROUPED = {"activation": (1, "channels"), "weight": (0, "outputs"), "gradient": (1, "outputs")}
 """The axis of each tensor that groups cut, and what it counts."""
@@ -389,14 +389,14 @@ def _lower_convolution(
     elif pass_name == "input-gradient":
         products = [
             (_unroll_gradient(g, convolution, geometry), _matrix(w[:, :, ::-1, ::-1].transpose(2, 3, 0, 1)))
-            for w, g in pieces
+            for g, w in pieces
         ]
-        axis, shape = 1, (second[0], *geometry.input, first[1] * convolution.groups)
+        axis, shape = 1, (first[0], *geometry.input, second[1] * convolution.groups)
     else:
         products = [
-            (_matrix(g.transpose(0, 2, 3, 1)).T, _unroll_input(x, convolution, geometry)) for x, g in pieces
+            (_matrix(g.transpose(0, 2, 3, 1)).T, _unroll_input(x, convolution, geometry)) for g, x in pieces
         ]
-        axis, shape = 0, (second[1], *geometry.kernel, first[1] // convolution.groups)
+        axis, shape = 0, (first[1], *geometry.kernel, second[1] // convolution.groups)
 
     def restore(results: Sequence[np.ndarray]) -> np.ndarray:
         return np.concatenate(_taken(results, products), axis).reshape(shape).transpose(0, 3, 1, 2)

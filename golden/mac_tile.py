@@ -5,12 +5,13 @@ elements of ``lanes`` multipliers. Rows skip the zeros of ``b`` by looking ahead
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from skiptile.golden.arithmetic import Arithmetic, Window
 from skiptile.golden.checks import check_choice, check_integer, check_keys
-from skiptile.golden.formats import FORMATS
 from skiptile.golden.interconnect import (
     INTERCONNECTS,
     Move,
@@ -39,7 +40,6 @@ SIDES = {
     "b": "one scheduler per row skips the zeros of b",
     "both": "1x1 only: a pair is skipped when either operand is zero",
 }
-TILE_FORMATS = ("int8",)  # of golden.formats, those that the tile has arithmetic for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,8 @@ class MacTileParams:
         rows: rows of elements; a row shares one ``b`` operand, its window and its scheduler.
         columns: columns of elements; a column shares one ``a`` operand and its window.
         lanes: multipliers of an element.
-        format: operands' number format.
+        format, format_b: number formats of ``a`` and ``b``; ``format_b`` is ``format`` unless given.
+        accumulator, out, saturate: of the sums and results, as `Arithmetic` says.
         max_reduction: longest dot product, in products, that the accumulators hold exactly.
         side: whose zeros are skipped, "b" or (1x1 only) "both".
         lookahead: steps ahead of the current one that the window holds; 0 is the dense tile.
@@ -62,6 +63,10 @@ class MacTileParams:
     columns: int
     lanes: int
     format: str = "int8"
+    format_b: str | None = None
+    accumulator: Window | str | dict[str, int] | None = None
+    out: str | None = None
+    saturate: bool = False
     max_reduction: int = 65536
     side: str = "b"
     lookahead: int = 2
@@ -71,8 +76,9 @@ class MacTileParams:
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "lanes"):
             check_integer(name, getattr(self, name), 1, MOST_ELEMENTS)
-        check_choice("format", self.format, TILE_FORMATS)
         check_integer("max_reduction", self.max_reduction, 1, MOST_REDUCTION)
+        for name in ("format_b", "accumulator", "out"):  # what they stand for, so that equal tiles are equal
+            object.__setattr__(self, name, getattr(self.arithmetic, name))
         check_choice("side", self.side, SIDES)
         check_integer("lookahead", self.lookahead, 0, MOST_LOOKAHEAD)
         check_integer("output_rows", self.output_rows, 1, self.rows)
@@ -102,6 +108,7 @@ class MacTileParams:
     # ---- the design file's table ----
 
     SPARSITY_KEYS = ("side", "lookahead", "interconnect")
+    ARITHMETIC_KEYS = ("format", "format_b", "accumulator", "out", "saturate", "max_reduction")
 
     def to_dict(self) -> dict[str, object]:
         """The table of the design file that makes these parameters."""
@@ -110,12 +117,18 @@ class MacTileParams:
             for field in fields(self)
             if field.name not in self.SPARSITY_KEYS
         }
+        if self.accumulator is None:
+            del table["accumulator"]
+        else:
+            table["accumulator"] = dict(zip(("msb", "lsb"), self.accumulator, strict=True))
         if self.lookahead:
             interconnect = self.interconnect
             if not isinstance(interconnect, str):
                 interconnect = [list(move) for move in interconnect]  # type: ignore[assignment]
             table["sparsity"] = {
-                "side": self.side, "lookahead": self.lookahead, "interconnect": interconnect,
+                "side": self.side,
+                "lookahead": self.lookahead,
+                "interconnect": interconnect,
             }
         return table
 
@@ -133,6 +146,11 @@ class MacTileParams:
         check_keys("[mac-tile.sparsity]", sparsity, cls.SPARSITY_KEYS)
         assert isinstance(sparsity, dict)
         return cls(**values, **sparsity)
+
+    @cached_property
+    def arithmetic(self) -> Arithmetic:
+        """What its elements compute with."""
+        return Arithmetic(**{name: getattr(self, name) for name in self.ARITHMETIC_KEYS})
 
     @property
     def dense(self) -> "MacTileParams":
@@ -165,21 +183,18 @@ class MacTileParams:
         """Steps of the window that a move reaches, in order: no others' operands are needed."""
         return tuple(sorted({step for step, _ in self.moves}))
 
+    # ---- pairs ----
+
+    def effectual(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Which pairs are scheduled: bool (steps, rows, lanes).
+
+        Args:
+            a, b: bit patterns (steps, columns, lanes) and (steps, rows, lanes), or with more axes in front.
+        """
+        pairs = ~self.arithmetic.b.is_zero(b)
+        return pairs & ~self.arithmetic.a.is_zero(a) if self.side == "both" else pairs
+
     # ---- derived widths ----
-
-    @property
-    def operand_bits(self) -> int:
-        return FORMATS[self.format].bits
-
-    @property
-    def product_bits(self) -> int:
-        """Bits of one product, sign included."""
-        return 2 * self.operand_bits
-
-    @property
-    def accumulator_bits(self) -> int:
-        """Bits that hold ``max_reduction`` products of the largest magnitude, sign included."""
-        return self.product_bits + (self.max_reduction - 1).bit_length()
 
     @property
     def window_steps(self) -> int:
@@ -227,12 +242,14 @@ class MacTileParams:
     def element_latency(self) -> int:
         """From an issue to its sum in the accumulator."""
         operands = 3 if self.lookahead else 1  # select, window and operand registers; operands alone
-        return operands + 1 + self.tree_levels + 1
+        return operands + self.arithmetic.multiply_latency + self.tree_levels + 1
 
     @property
     def result_latency(self) -> int:
         """From a reduction's last issue to its first result at the output, when nothing waits."""
-        return self.element_latency + 2  # the drain registers and the output buffer
+        return (
+            self.element_latency + 1 + self.arithmetic.read_out_latency + 1
+        )  # drain registers, output buffer
 
     # ---- derived capacities ----
 
@@ -244,7 +261,7 @@ class MacTileParams:
     @property
     def output_buffer_beats(self) -> int:
         """Beats in the output buffer: as many as can be under way when one is given per cycle."""
-        return self.element_latency + 2
+        return self.result_latency
 
     # ---- for people and the manifest ----
 
@@ -252,9 +269,11 @@ class MacTileParams:
     def widths(self) -> dict[str, int]:
         """Derived widths, in bits."""
         return {
-            "operand": self.operand_bits,
-            "product": self.product_bits,
-            "accumulator": self.accumulator_bits,
+            "operand_a": self.arithmetic.a.bits,
+            "operand_b": self.arithmetic.b.bits,
+            "product": self.arithmetic.product_bits,
+            "accumulator": self.arithmetic.accumulator_bits,
+            "result": self.arithmetic.result_bits,
             "input_payload": payload_bits(self.input_fields),
             "output_payload": payload_bits(self.output_fields),
         }
@@ -321,12 +340,12 @@ class MacTileParams:
     @property
     def input_fields(self) -> tuple[Field, ...]:
         """Fields of the input payload."""
-        step_bits = self.operand_bits
         return (
-            Field("a", step_bits, (self.window_steps, self.columns, self.lanes), signed=True),
-            Field("b", step_bits, (self.window_steps, self.rows, self.lanes), signed=True),
+            self.arithmetic.operand_field("a", (self.window_steps, self.columns, self.lanes)),
+            self.arithmetic.operand_field("b", (self.window_steps, self.rows, self.lanes)),
             Field("count", self.window_steps.bit_length()),
             Field("last", 1),
+            *self.arithmetic.shift_fields,
         )
 
     @property
@@ -345,7 +364,7 @@ class MacTileParams:
         """Fields of the output payload; ``row`` is the first of the beat's ``output_rows`` rows."""
         results = (self.columns,) if self.output_rows == 1 else (self.output_rows, self.columns)
         return (
-            Field("result", self.accumulator_bits, results, signed=True),
+            *self.arithmetic.result_fields(results),
             Field("row", max(1, (self.rows - 1).bit_length())),
             Field("last", 1),
             *self.counter_fields,

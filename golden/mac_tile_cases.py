@@ -4,12 +4,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from skiptile.golden.exact import product
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.mac_tile_jobs import TileJobs
+from skiptile.golden.operands import full_scale, random_operands
 from skiptile.golden.schedule import Schedule, schedule
 
 LONGEST = 24  # steps
 ZEROS = (0, 0.3, 0.6, 0.9, 1)
+SPECIALS = (0, 0, 0.02, 0.5)  # shares of NaN, infinities and the like
 
 Arrays = dict[str, np.ndarray]
 Product = tuple[np.ndarray, np.ndarray]  # a (columns, k) and b (k, rows) of one job
@@ -27,11 +30,17 @@ def random_case(params: MacTileParams, jobs: int, seed: int) -> tuple[Arrays, Ar
         counters, which depend on when beats are given and taken, are not among the outputs.
     """
     rng = np.random.default_rng(seed)
+    arithmetic = params.arithmetic
     products = [_full_scale_product(params), *(_random_product(rng, params) for _ in range(jobs - 1))]
-    inputs = _joined(TileJobs(a, b, params).beats(0, 1) for a, b in products)
+    shifts = (
+        rng.integers(0, arithmetic.accumulator_bits, jobs) if arithmetic.shift_bits else np.zeros(jobs, int)
+    )
+    inputs = _joined(
+        TileJobs(a, b, params, int(shift)).beats(0, 1) for (a, b), shift in zip(products, shifts, strict=True)
+    )
     beyond = np.arange(params.window_steps) >= inputs["count"][:, None]
-    for name in ("a", "b"):
-        inputs[name][beyond] = _random_operands(rng, inputs[name][beyond].shape, zeros=0)
+    for name, format in (("a", arithmetic.a), ("b", arithmetic.b)):
+        inputs[name][beyond] = random_operands(rng, format, inputs[name][beyond].shape, specials=0.1)
     return inputs, expected_outputs(params, inputs)[0]
 
 
@@ -43,23 +52,28 @@ def expected_outputs(params: MacTileParams, beats: Arrays) -> tuple[Arrays, Sche
     """
     place, count, last = np.arange(params.window_steps), beats["count"][:, None], beats["last"][:, None]
     counts = place < count
-    a, b = (beats[name][counts].astype(np.int64) for name in ("a", "b"))
+    a, b = beats["a"][counts], beats["b"][counts]
     ends = ((place == count - 1) & (last == 1))[counts]
     starts = np.flatnonzero(np.concatenate([[True], ends[:-1]]))
-    pairs = b != 0
-    if params.side == "both":
-        pairs &= a != 0
+    pairs = params.effectual(a, b)
     scheduled = schedule(pairs, ends, params)
     counters = {
         "cycles": scheduled.cycles,
         "steps": np.add.reduceat(np.ones(len(ends), np.int64), starts),
         "effectual": np.add.reduceat(pairs.sum(axis=(1, 2)), starts),
     }
-    shape = next(field.shape for field in params.output_fields if field.name == "result")
-    results = np.add.reduceat(np.einsum("tcl,trl->trc", a, b), starts)
+    shifts = beats["shift"][beats["last"] == 1].tolist() if "shift" in beats else [0] * len(starts)
+    products = [
+        product(_flattened(a[start:stop]), _flattened(b[start:stop]).T, params.arithmetic, shift)
+        for start, stop, shift in zip(starts, [*starts[1:], len(ends)], shifts, strict=True)
+    ]
+    numbers = {"result": np.stack([each.results.T for each in products])}
+    if params.arithmetic.is_float:
+        numbers["flags"] = np.stack([each.flags.T for each in products])
+    shapes = {field.name: field.shape for field in params.output_fields}
     first_rows = np.arange(0, params.rows, params.output_rows)
     outputs = {
-        "result": results.reshape(-1, *shape),
+        **{name: values.reshape(-1, *shapes[name]) for name, values in numbers.items()},
         "row": np.tile(first_rows, len(starts)),
         "last": np.tile(first_rows == first_rows[-1], len(starts)).astype(np.int64),
         **{name: np.repeat(values, params.result_beats) for name, values in counters.items()},
@@ -67,28 +81,29 @@ def expected_outputs(params: MacTileParams, beats: Arrays) -> tuple[Arrays, Sche
     return outputs, scheduled
 
 
+def _flattened(steps: np.ndarray) -> np.ndarray:
+    """(steps, width, lanes) to (width, steps * lanes)."""
+    return steps.transpose(1, 0, 2).reshape(steps.shape[1], -1)
+
+
 def _full_scale_product(params: MacTileParams) -> Product:
-    k = _longest(params)
-    return np.full((params.columns, k), -128, np.int8), np.full((k, params.rows), -128, np.int8)
+    k, arithmetic = _longest(params), params.arithmetic
+    a, b = full_scale(arithmetic)
+    return np.full((params.columns, k), a, arithmetic.a.dtype), np.full(
+        (k, params.rows), b, arithmetic.b.dtype
+    )
 
 
 def _random_product(rng: np.random.Generator, params: MacTileParams) -> Product:
     k = int(np.exp(rng.uniform(0, np.log(_longest(params) + 1))))  # short ones as often as long ones
-    return (
-        _random_operands(rng, (params.columns, k), zeros=rng.choice(ZEROS)),
-        _random_operands(rng, (k, params.rows), zeros=rng.choice(ZEROS)),
-    )
+    specials = rng.choice(SPECIALS)
+    shapes = ((params.arithmetic.a, (params.columns, k)), (params.arithmetic.b, (k, params.rows)))
+    a, b = (random_operands(rng, *shape, zeros=rng.choice(ZEROS), specials=specials) for shape in shapes)
+    return a, b
 
 
 def _longest(params: MacTileParams) -> int:
     return min(params.max_reduction, LONGEST * params.lanes)
-
-
-def _random_operands(rng: np.random.Generator, shape: tuple[int, ...], *, zeros: float) -> np.ndarray:
-    values = rng.integers(-128, 128, shape, np.int8)
-    ends = rng.choice(np.array([-128, 127], np.int8), shape)
-    values = np.where(rng.random(shape) < 0.1, ends, values)
-    return values * (rng.random(shape) >= zeros)
 
 
 def _joined(parts: Iterable[Arrays]) -> Arrays:

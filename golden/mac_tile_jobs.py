@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from skiptile.golden.checks import check_integer
 from skiptile.golden.counters import Counters
+from skiptile.golden.exact import check_operands, count_overflow
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.schedule import count_cycles
 
@@ -14,28 +16,28 @@ class TileJobs:
     are zero; q is the outer index. Each job is one reduction of ``steps`` steps.
 
     Args:
-        a: int8 (M, K).
-        b: int8 (K, N).
+        a, b: raw bit patterns (M, K) and (K, N) of the tile's formats.
         params: the tile.
+        shift: of integer results.
 
     Raises:
         TypeError: operands of another type.
-        ValueError: shapes that do not fit each other, or a reduction longer than the accumulators hold.
+        ValueError: shapes that do not fit each other, a reduction longer than the accumulators hold, or a
+            shift that is out of range, or for results that have none.
     """
 
-    def __init__(self, a: np.ndarray, b: np.ndarray, params: MacTileParams) -> None:
-        for name, operand in (("a", a), ("b", b)):
-            if not isinstance(operand, np.ndarray) or operand.dtype != np.int8:
-                found = operand.dtype if isinstance(operand, np.ndarray) else type(operand).__name__
-                raise TypeError(f"{name} must be an array of int8, not of {found}")
-        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-            raise ValueError(f"a @ b needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}")
+    def __init__(self, a: np.ndarray, b: np.ndarray, params: MacTileParams, shift: int = 0) -> None:
+        arithmetic = params.arithmetic
+        check_operands(a, b, arithmetic)
+        check_integer(
+            "shift", shift, 0, max(0, arithmetic.accumulator_bits - 1) if arithmetic.shift_bits else 0
+        )
         (self.m, self.k), self.n = a.shape, b.shape[1]
         if self.k > params.max_reduction:
             raise ValueError(
                 f"the reduction of K = {self.k} products exceeds max_reduction = {params.max_reduction}"
             )
-        self.params = params
+        self.params, self.shift = params, shift
         self.steps = -(-self.k // params.lanes)
         self.a_blocks = _blocks(a, params.columns, params.lanes)
         self.b_blocks = _blocks(b.T, params.rows, params.lanes)
@@ -67,31 +69,31 @@ class TileJobs:
         count[:, -1] = window - tail
         last = np.zeros_like(count)
         last[:, -1] = 1
-        assert params.lanes == self.a_blocks.shape[-1]
         return {
             "a": to_beats(self.a_blocks, p),
             "b": to_beats(self.b_blocks, q),
             "count": count.reshape(-1),
             "last": last.reshape(-1),
+            **{field.name: last.reshape(-1) * self.shift for field in params.arithmetic.shift_fields},
         }
 
     def effectual(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Effectual pairs (steps, rows, lanes) and ends (steps,) of jobs ``start`` .. ``stop`` - 1."""
         q, p = np.divmod(np.arange(start, stop), len(self.a_blocks))
-        pairs = self.b_blocks[q] != 0
-        if self.params.side == "both":
-            pairs &= self.a_blocks[p] != 0
+        pairs = self.params.effectual(self.a_blocks[p], self.b_blocks[q])
         ends = np.zeros((stop - start, self.steps), bool)
         ends[:, -1:] = True
         return pairs.reshape(-1, *pairs.shape[2:]), ends.reshape(-1)
 
     def collect(self, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, Counters]:
         """``c`` (M, N), and the sums of the counters, from the output payloads of all jobs."""
-        params = self.params
+        params, arithmetic = self.params, self.params.arithmetic
         last = outputs["last"] == 1
         sums = {field.name: int(outputs[field.name][last].sum()) for field in params.counter_fields}
+        if arithmetic.is_float:
+            sums["overflow"] = count_overflow(outputs["flags"])
         results = outputs["result"].reshape(len(self), params.rows, params.columns)
-        return self.assemble(results), Counters(**sums)
+        return self.assemble(results.astype(arithmetic.result_dtype)), Counters(**sums)
 
     def assemble(self, results: np.ndarray) -> np.ndarray:
         """Results (jobs, rows, columns) to ``c`` (M, N)."""

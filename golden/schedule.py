@@ -74,9 +74,7 @@ def count_cycles(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile)
     return _count_cycles(effectual, ends, levels, moves, params.lookahead)
 
 
-def _checked(
-    effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile
-) -> tuple[np.ndarray, np.ndarray]:
+def _checked(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile) -> tuple[np.ndarray, np.ndarray]:
     effectual, ends = np.asarray(effectual), np.asarray(ends)
     if effectual.dtype != bool or ends.dtype != bool:
         raise TypeError(f"effectual and ends must be bool, not {effectual.dtype} and {ends.dtype}")

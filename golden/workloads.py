@@ -1,7 +1,7 @@
 """Workloads: the tensors of training steps, layer by layer, as lists of matrix products.
 
 A workload comes from ``WORKLOADS`` (trained here, on real data) or from a user's own arrays
-(``tensors_workload``). Its numbers are real; ``LayerTensors.quantised`` makes them int8.
+(``tensors_workload``). Its numbers are real; ``LayerTensors.quantised`` gives them a number format.
 """
 
 from collections.abc import Callable, Mapping
@@ -74,17 +74,43 @@ class LayerTensors:
         """The matrix products of the pass ``name``, one of ``pass_names``."""
         return lower(name, **self._operands())
 
-    def quantised(self) -> "LayerTensors":
-        """The same layer in int8, each float tensor with a scale of its own; int8 is taken as it is."""
-        tensors = {}
+    def quantised(self, formats: Mapping[str, str]) -> "QuantisedTensors":
+        """The same layer in number formats, one for each tensor, each with a scale of its own."""
+        tensors, scales = {}, {}
         for name in TENSORS:
             tensor = getattr(self, name)
-            if tensor is not None and tensor.dtype != np.int8:
-                tensors[name], _ = quantise(tensor, name=f"{name} of layer {self.layer!r}")
-        return replace(self, **tensors)
+            if tensor is not None:
+                what = f"{name} of layer {self.layer!r}"
+                tensors[name], scales[name] = quantise(tensor, formats[name], name=what)
+        return QuantisedTensors(replace(self, **tensors), formats, scales)
 
     def _operands(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (*TENSORS, "convolution")}
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedTensors:
+    """A layer's tensors as raw bit patterns.
+
+    Attributes:
+        tensors: the patterns.
+        formats: name of each tensor's format.
+        scales: of each tensor: the real number is the scale times what the pattern stands for.
+    """
+
+    tensors: LayerTensors
+    formats: Mapping[str, str]
+    scales: Mapping[str, float]
+
+    def operand_formats(self, name: str) -> tuple[str, str]:
+        """Formats of ``a`` and ``b`` in the pass ``name``."""
+        first, second = NEEDS[name]
+        return self.formats[first], self.formats[second]
+
+    def scale(self, name: str) -> float:
+        """Of the products of the pass ``name``."""
+        first, second = NEEDS[name]
+        return self.scales[first] * self.scales[second]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,35 +22,45 @@ class Drain(Block):
         result_beats: output beats of one reduction.
         buffer_beats: places in the output buffer; latency + 2 or more give a beat in each cycle.
         latency: cycles from an issue to its sum in the accumulator.
+        shift_bits: width of what each reduction's results are shifted by; 0 where they are not.
 
     Members:
-        done: this cycle's issue is its reduction's last.
+        done, done_shift: this cycle's issue is its reduction's last; that reduction's shift.
         blocked: the next reduction must not issue yet, both result buffers are full.
         given: an output beat is taken from the output buffer.
         capture: move the accumulators to the drain registers.
-        emit: write a beat to the output buffer and move the drain registers on.
+        emit, shift: give a beat and move the drain registers on; that beat's shift.
     """
 
     block_name = "drain"
     has_reset = True
 
     done: Signal
+    done_shift: Signal
     blocked: Signal
     given: Signal
     capture: Signal
     emit: Signal
+    shift: Signal
 
-    def __init__(self, *, result_beats: int, buffer_beats: int, latency: int) -> None:
+    def __init__(self, *, result_beats: int, buffer_beats: int, latency: int, shift_bits: int) -> None:
         self.result_beats = result_beats
         self.buffer_beats = buffer_beats
         self.latency = latency
-        super().__init__({
-            "done": In(1),
-            "blocked": Out(1),
-            "given": In(1),
-            "capture": Out(1),
-            "emit": Out(1),
-        })
+        self.shift_bits = shift_bits
+        shifts: dict[str, object] = (
+            {"done_shift": In(shift_bits), "shift": Out(shift_bits)} if shift_bits else {}
+        )
+        super().__init__(
+            {
+                **shifts,
+                "done": In(1),
+                "blocked": Out(1),
+                "given": In(1),
+                "capture": Out(1),
+                "emit": Out(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -76,4 +86,15 @@ class Drain(Block):
             self.capture.eq(delayed(m, capturing, self.latency - 1, name="capture")),
             self.emit.eq(delayed(m, emitting, self.latency - 1, name="emit")),
         ]
+        if self.shift_bits:
+            accumulated, drained = (
+                Signal(self.shift_bits, reset_less=True),
+                Signal(self.shift_bits, reset_less=True),
+            )
+            with m.If(self.done):
+                m.d.sync += accumulated.eq(self.done_shift)
+            with m.If(capturing):
+                m.d.sync += drained.eq(accumulated)
+            late = delayed(m, drained, self.latency - 1, name="shift", reset_less=True)
+            m.d.comb += self.shift.eq(late)
         return m

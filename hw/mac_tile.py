@@ -5,13 +5,15 @@ operand ``a`` and its window. See DESIGN: "The sparse-skipping MAC tile" for the
 `golden/mac_tile.py` for what it computes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from skiptile.golden.mac_tile import MacTileParams
+from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.hw.arith.read_out import ReadOut, expanded_flags
 from skiptile.hw.drain import Drain
 from skiptile.hw.element import Element
 from skiptile.hw.fifo import Fifo
@@ -29,7 +31,8 @@ from skiptile.hw.tally import Tally
 class _Issue:
     """What the elements and the way out need to know of an issue; ``late_`` signals are registered.
 
-    ``pairs`` is the number of each row's pairs, one cycle after ``late_issue``.
+    ``pairs`` is the number of each row's pairs, one cycle after ``late_issue``; ``shift`` is that of the
+    reduction that is ``done``.
     """
 
     issue: Value
@@ -41,6 +44,7 @@ class _Issue:
     input_stall: Value
     output_stall: Value
     pairs: list[Value]
+    shift: Value
 
 
 class MacTile(Top):
@@ -62,10 +66,12 @@ class MacTile(Top):
 
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
-        super().__init__({
-            "i": In(stream.Signature(payload_layout(params.input_fields))),
-            "o": Out(stream.Signature(payload_layout(params.output_fields))),
-        })
+        super().__init__(
+            {
+                "i": In(stream.Signature(payload_layout(params.input_fields))),
+                "o": Out(stream.Signature(payload_layout(params.output_fields))),
+            }
+        )
 
     @staticmethod
     def probes(params: MacTileParams) -> tuple[Probe, ...]:
@@ -92,6 +98,7 @@ class MacTile(Top):
             result_beats=params.result_beats,
             buffer_beats=params.output_buffer_beats,
             latency=params.element_latency,
+            shift_bits=params.arithmetic.shift_bits,
         )
         elements = [[Element(params) for _ in range(params.columns)] for _ in range(params.rows)]
         feed = self._feed_sparse if params.lookahead else self._feed_dense
@@ -113,8 +120,10 @@ class MacTile(Top):
                     element.shift.eq(drain.emit),
                     element.below.eq(elements[below][c].result if below < params.rows else 0),
                 ]
+        if params.arithmetic.shift_bits:
+            m.d.comb += drain.done_shift.eq(issue.shift)
         given = [element.result for row in elements[: params.output_rows] for element in row]
-        self._connect_output(m, issue, drain, Cat(given))
+        self._connect_output(m, issue, drain, self._read_out(m, drain, given))
         return m
 
     def _place(self, m: Module, name: str, block: Block) -> None:
@@ -168,7 +177,10 @@ class MacTile(Top):
             input_stall.eq(~fresh & ~self.i.valid),
             output_stall.eq(self.i.valid & stalled),
         ]
-        return _Issue(issue, fresh, done, late_issue, late_done, steps, input_stall, output_stall, pairs)
+        shift = self.i.payload.shift if params.arithmetic.shift_bits else Const(0)
+        return _Issue(
+            issue, fresh, done, late_issue, late_done, steps, input_stall, output_stall, pairs, shift
+        )
 
     def _feed_sparse(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
         params = self.params
@@ -227,10 +239,22 @@ class MacTile(Top):
             sequencer.input_stall,
             sequencer.output_stall,
             pairs,
+            self._pending_shift(m, sequencer) if params.arithmetic.shift_bits else Const(0),
         )
 
+    def _pending_shift(self, m: Module, sequencer: Sequencer) -> Value:
+        """The shift of the reduction that is issued: it came with that reduction's last beat."""
+        shifts = Fifo("pending_shifts", width=self.params.arithmetic.shift_bits, depth=BUFFER_BEATS)
+        self._place(m, "pending_shifts", shifts)
+        m.d.comb += [
+            shifts.write.eq(sequencer.write & self.i.payload.last),
+            shifts.write_data.eq(self.i.payload.shift),
+            shifts.take.eq(sequencer.done),
+        ]
+        return shifts.data
+
     def _window(self, m: Module, sequencer: Sequencer, name: str, field: str, index: int) -> StagingWindow:
-        window = StagingWindow(self.params)
+        window = StagingWindow(self.params, field)
         self._place(m, name, window)
         m.d.comb += [
             window.write.eq(sequencer.write),
@@ -251,6 +275,24 @@ class MacTile(Top):
 
     # ---- the way out ----
 
+    def _read_out(self, m: Module, drain: Drain, states: Sequence[Value]) -> Value:
+        """Results and flags, as they are in the output payload, of accumulators' ``states``."""
+        arithmetic = self.params.arithmetic
+        results, flags = [], []
+        for index, state in enumerate(states):
+            if arithmetic.out_format is None:
+                results.append(state[: arithmetic.accumulator_bits])
+                flags.append(expanded_flags(arithmetic, state[arithmetic.accumulator_bits :]))
+                continue
+            read_out = ReadOut(arithmetic)
+            self._place(m, f"read_out_{index}", read_out)
+            m.d.comb += read_out.state.eq(state)
+            if arithmetic.shift_bits:
+                m.d.comb += read_out.shift.eq(drain.shift)
+            results.append(read_out.result)
+            flags.append(read_out.flags if arithmetic.is_float else Const(0))
+        return Cat(results, flags) if arithmetic.is_float else Cat(results)
+
     def _connect_output(self, m: Module, issue: _Issue, drain: Drain, results: Value) -> None:
         params = self.params
         tally = Tally(params)
@@ -258,6 +300,7 @@ class MacTile(Top):
         buffer = Fifo("output_buffer", width=len(results), depth=params.output_buffer_beats)
         self._place(m, "output_buffer", buffer)
         payload = self.o.payload
+        result_fields = ("result", "flags") if params.arithmetic.is_float else ("result",)
         given = Signal()
         row = Signal.like(payload.row)
         last = Signal()
@@ -270,13 +313,13 @@ class MacTile(Top):
             tally.pairs.eq(Cat(issue.pairs)),
             tally.given.eq(given & last),
             buffer.write_data.eq(results),
-            buffer.write.eq(drain.emit),
+            buffer.write.eq(delayed(m, drain.emit, params.arithmetic.read_out_latency, name="read_out")),
             buffer.take.eq(given),
             drain.given.eq(given),
             self.o.valid.eq(buffer.valid & tally.valid),
             given.eq(self.o.valid & self.o.ready),
             last.eq(row == params.rows - params.output_rows),
-            payload.result.as_value().eq(buffer.data),
+            Cat(payload[field].as_value() for field in result_fields).eq(buffer.data),
             payload.row.eq(row),
             payload.last.eq(last),
         ]

@@ -4,20 +4,28 @@ from amaranth.hdl import Array, Cat, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import MacTileParams
+from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.hierarchy import Block
 from skiptile.hw.pipeline import total
 
 
-def selected(window: Value, select: Value | None, params: MacTileParams) -> list[Value]:
-    """Each lane's operand: from ``window`` (reached steps of packed lanes), by the index of its move."""
-    lanes, bits = params.lanes, params.lanes * params.operand_bits
+def words(packed: Value, width: int) -> list[Value]:
+    """Equal parts of ``width`` bits."""
+    return [packed.word_select(index, width) for index in range(len(packed) // width)]
+
+
+def selected(window: Value, select: Value | None, params: MacTileParams, width: int) -> list[Value]:
+    """Each lane's operand, by the index of its move.
+
+    Args:
+        window: reached steps of packed lanes of ``width`` bits.
+        select: the indices, packed; None where there is but one move.
+    """
+    lanes, bits = params.lanes, params.lanes * width
     steps = {step: window.word_select(k, bits) for k, step in enumerate(params.reached_steps)}
     operands = []
     for lane in range(lanes):
-        places = [
-            steps[step].word_select((lane + offset) % lanes, params.operand_bits)
-            for step, offset in params.moves
-        ]
+        places = [steps[step].word_select((lane + offset) % lanes, width) for step, offset in params.moves]
         if select is None:
             operands.extend(places)
         else:
@@ -51,23 +59,25 @@ class ScheduledOperands(Block):
 
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
-        bits = params.lanes * params.operand_bits
+        bits = params.lanes * params.arithmetic.b.bits
         selects: dict[str, object] = {}
         if params.select_bits:
             width = params.lanes * params.select_bits
             selects = {"select": In(width), "late_select": Out(width)}
-        super().__init__({
-            **selects,
-            "window": In(len(params.reached_steps) * bits),
-            "taken": In(params.lanes),
-            "operands": Out(bits),
-            "pairs": Out(params.pairs_bits),
-        })
+        super().__init__(
+            {
+                **selects,
+                "window": In(len(params.reached_steps) * bits),
+                "taken": In(params.lanes),
+                "operands": Out(bits),
+                "pairs": Out(params.pairs_bits),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         params = self.params
-        bits = params.lanes * params.operand_bits
+        bits = params.lanes * params.arithmetic.b.bits
         select = None
         if params.select_bits:
             select = Signal(len(self.select), reset_less=True)
@@ -76,7 +86,7 @@ class ScheduledOperands(Block):
         taken = Signal(params.lanes, reset_less=True)
         pairs = Signal(params.pairs_bits, reset_less=True)
         operands = Signal(bits, reset_less=True)
-        chosen = selected(self.window, select, params)
+        chosen = selected(self.window, select, params, params.arithmetic.b.bits)
         m.d.sync += [
             taken.eq(self.taken),
             pairs.eq(total(list(self.taken))),
@@ -96,7 +106,7 @@ class DenseOperands(Block):
     Members:
         data: the lanes' operands.
         operands: the same, registered.
-        pairs: how many of them are not zero.
+        pairs: how many of them no zero annihilates.
     """
 
     block_name = "operands"
@@ -108,7 +118,7 @@ class DenseOperands(Block):
 
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
-        bits = params.lanes * params.operand_bits
+        bits = params.lanes * params.arithmetic.b.bits
         super().__init__({"data": In(bits), "operands": Out(bits), "pairs": Out(params.pairs_bits)})
 
     def elaborate(self, platform: object) -> Module:
@@ -116,7 +126,8 @@ class DenseOperands(Block):
         params = self.params
         operands = Signal(len(self.data), reset_less=True)
         pairs = Signal(params.pairs_bits, reset_less=True)
-        lanes = [operands.word_select(lane, params.operand_bits) for lane in range(params.lanes)]
-        m.d.sync += [operands.eq(self.data), pairs.eq(total([lane.any() for lane in lanes]))]
+        element = ElementType(params.arithmetic)
+        effectual = [~element.is_zero("b", word) for word in words(operands, params.arithmetic.b.bits)]
+        m.d.sync += [operands.eq(self.data), pairs.eq(total(effectual))]
         m.d.comb += [self.operands.eq(operands), self.pairs.eq(pairs)]
         return m

@@ -3,10 +3,10 @@
 from amaranth.hdl import Module, Signal, Value
 
 
-def delayed(m: Module, value: Value, cycles: int, *, name: str) -> Value:
-    """``value``, ``cycles`` clock cycles later; zero until then after a reset."""
+def delayed(m: Module, value: Value, cycles: int, *, name: str, reset_less: bool = False) -> Value:
+    """``value``, ``cycles`` clock cycles later; zero until then after a reset, unless ``reset_less``."""
     for stage in range(1, cycles + 1):
-        register = Signal(len(value), name=f"{name}_delayed{stage}")
+        register = Signal(value.shape(), name=f"{name}_delayed{stage}", reset_less=reset_less)
         m.d.sync += register.eq(value)
         value = register
     return value

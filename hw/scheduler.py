@@ -11,6 +11,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.hierarchy import Block
 from skiptile.hw.staging import BEAT_BITS, rotated, shifted
 
@@ -93,20 +94,22 @@ class Scheduler(Block):
         self.params = params
         steps, lanes = params.window_steps, params.lanes
         selects = {"select": Out(lanes * params.select_bits)} if params.select_bits else {}
-        super().__init__({
-            **selects,
-            "write": In(1),
-            "write_beat": In(BEAT_BITS),
-            "pairs": In(steps * lanes),
-            "read_beats": In(steps * BEAT_BITS),
-            "head": In(range(steps)),
-            "allow": In(steps),
-            "ending": In(1),
-            "update": In(1),
-            "advance": In(steps),
-            "empty": Out(params.lookahead),
-            "taken": Out(lanes),
-        })
+        super().__init__(
+            {
+                **selects,
+                "write": In(1),
+                "write_beat": In(BEAT_BITS),
+                "pairs": In(steps * lanes),
+                "read_beats": In(steps * BEAT_BITS),
+                "head": In(range(steps)),
+                "allow": In(steps),
+                "ending": In(1),
+                "update": In(1),
+                "advance": In(steps),
+                "empty": Out(params.lookahead),
+                "taken": Out(lanes),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -165,20 +168,20 @@ class EffectualPairs(Block):
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
         steps, lanes = params.window_steps, params.lanes
-        operands = {"b": In(steps * lanes * params.operand_bits)}
+        operands = {"b": In(steps * lanes * params.arithmetic.b.bits)}
         if params.side == "both":
-            operands["a"] = In(steps * lanes * params.operand_bits)
+            operands["a"] = In(steps * lanes * params.arithmetic.a.bits)
         super().__init__({**operands, "count": In(range(steps + 1)), "pairs": Out(steps * lanes)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        params = self.params
+        params, element = self.params, ElementType(self.params.arithmetic)
         for step in range(params.window_steps):
             for lane in range(params.lanes):
                 place = step * params.lanes + lane
-                pair = self.b.word_select(place, params.operand_bits).any()
+                pair = ~element.is_zero("b", self.b.word_select(place, params.arithmetic.b.bits))
                 if params.side == "both":
-                    pair &= self.a.word_select(place, params.operand_bits).any()
+                    pair &= ~element.is_zero("a", self.a.word_select(place, params.arithmetic.a.bits))
                 if step:  # a beat has one step at least
                     pair &= self.count > step
                 m.d.comb += self.pairs[place].eq(pair)

@@ -48,7 +48,7 @@ def shifted(window: Sequence[Value], incoming: Sequence[Value], ending: Value, a
 
 
 class StagingWindow(Block):
-    """The operand window of one row or column.
+    """The operand window of one row, of operands "b", or column, of operands "a".
 
     Latency: 1 cycle from an address to ``window``.
 
@@ -59,7 +59,6 @@ class StagingWindow(Block):
         window: the window's steps that moves reach, in order of position; a step is its packed lanes.
     """
 
-    block_name = "window"
     has_reset = False
 
     write: Signal
@@ -69,23 +68,27 @@ class StagingWindow(Block):
     head: Signal
     window: Signal
 
-    def __init__(self, params: MacTileParams) -> None:
+    def __init__(self, params: MacTileParams, operand: str) -> None:
         self.params = params
+        widths = {"a": params.arithmetic.a.bits, "b": params.arithmetic.b.bits}
+        self.block_name = "window" if widths["a"] == widths["b"] else f"window_{operand}"
         steps = params.window_steps
-        bits = params.lanes * params.operand_bits
-        super().__init__({
-            "write": In(1),
-            "write_beat": In(BEAT_BITS),
-            "data": In(steps * bits),
-            "read_beats": In(steps * BEAT_BITS),
-            "head": In(range(steps)),
-            "window": Out(len(params.reached_steps) * bits),
-        })
+        self.step_bits = bits = params.lanes * widths[operand]
+        super().__init__(
+            {
+                "write": In(1),
+                "write_beat": In(BEAT_BITS),
+                "data": In(steps * bits),
+                "read_beats": In(steps * BEAT_BITS),
+                "head": In(range(steps)),
+                "window": Out(len(params.reached_steps) * bits),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         steps = self.params.window_steps
-        bits = self.params.lanes * self.params.operand_bits
+        bits = self.step_bits
         slots = []
         for slot in range(steps):
             memory = Memory(shape=bits, depth=BUFFER_BEATS, init=[])

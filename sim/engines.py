@@ -1,6 +1,7 @@
 """What runs matrix products: the RTL, or the golden model alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -15,8 +16,8 @@ from skiptile.sim.model import load
 class Engine(Protocol):
     """Multiplies matrices on one design."""
 
-    def matmul(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Counters]:
-        """``a @ b`` of (M, K) and (K, N), and what it took."""
+    def matmul(self, a: np.ndarray, b: np.ndarray, shift: int = 0) -> tuple[np.ndarray, Counters]:
+        """``a @ b`` of bit patterns (M, K) and (K, N), and what it took."""
         ...
 
 
@@ -26,8 +27,10 @@ class GoldenEngine:
     def __init__(self, design: Design) -> None:
         self._params, self._count = design.params, products_of(design.kind).count
 
-    def matmul(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Counters]:
-        return exact.matmul(a, b), self._count(a, b, self._params)
+    def matmul(self, a: np.ndarray, b: np.ndarray, shift: int = 0) -> tuple[np.ndarray, Counters]:
+        counters = self._count(a, b, self._params)
+        product = exact.product(a, b, self._params.arithmetic, shift)
+        return product.results, replace(counters, overflow=exact.count_overflow(product.flags))
 
 
 ENGINES: dict[str, Callable[[Design], Engine]] = {"rtl": load, "golden": GoldenEngine}

@@ -1,7 +1,7 @@
 """Measuring a workload on a design, layer by layer and pass by pass, beside the dense tile."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,12 @@ import numpy as np
 from skiptile.gen.design import Design
 from skiptile.gen.kinds import products_of
 from skiptile.golden import exact
+from skiptile.golden.arithmetic import Arithmetic
 from skiptile.golden.counters import Counters
+from skiptile.golden.formats import FORMATS
 from skiptile.golden.mac_tile import MacTileParams
-from skiptile.golden.workloads import LayerTensors, Workload, zeros
+from skiptile.golden.quantise import tensor_formats
+from skiptile.golden.workloads import LayerTensors, QuantisedTensors, Workload, zeros
 from skiptile.sim.engines import ENGINES, Engine
 
 Progress = Callable[[float, int, str], None]
@@ -28,6 +31,7 @@ SUMMED = (
     "real_cycles",
     "dense_elapsed",
     "elapsed",
+    "overflow",
 )
 
 
@@ -39,57 +43,105 @@ class WorkloadError(ValueError):
 class _Tiles:
     """A sparse tile, the dense one of the same geometry unless it is one, and what golden counts."""
 
-    params: MacTileParams
+    design: Design
     sparse: Engine
     dense: Engine | None
     count: Count
     compares: bool
 
+    @property
+    def params(self) -> MacTileParams:
+        return self.design.params
+
+
+@dataclass(frozen=True)
+class _Sisters:
+    """The given design and those for other operands, made when a pass needs them."""
+
+    design: Design
+    engine: str
+    count: Count
+    made: dict[tuple[str, str], _Tiles] = field(default_factory=dict)
+
+    def tiles(self, formats: tuple[str, str]) -> _Tiles:
+        if formats not in self.made:
+            self.made[formats] = _load_tiles(sister(self.design, *formats), self.engine, self.count)
+        return self.made[formats]
+
+
+def sister(design: Design, format_a: str, format_b: str) -> Design:
+    """The design for operands of other formats, in the same geometry.
+
+    It keeps the accumulator's window and the read-out if the formats are the same or swapped; else it has the
+    defaults for its formats, and of the read-out what fits them.
+    """
+    params = design.params
+    if (format_a, format_b) == (params.format, params.format_b):
+        return design
+    changes: dict[str, Any] = {"format": format_a, "format_b": format_b}
+    if (format_b, format_a) != (params.format, params.format_b):
+        was, is_now = params.arithmetic, Arithmetic(format=format_a, format_b=format_b)
+        changes["accumulator"] = None
+        if was.is_float != is_now.is_float:
+            changes |= {"out": None, "saturate": False}
+    short = dict.fromkeys(format.removeprefix("float8_") for format in (format_a, format_b))
+    return replace(design, name="_".join((design.name, *short)), params=replace(params, **changes))
+
 
 def measure(
-    workload: Workload, design: Design, *, engine: str = "rtl", progress: Progress | None = None
+    workload: Workload,
+    design: Design,
+    *,
+    formats: str | None = None,
+    engine: str = "rtl",
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Run every layer and pass of ``workload`` on ``design`` and on its dense sister.
 
     Per layer and pass the operand with more zeros goes to the scheduled port; the job is transposed
-    where that is ``a``.
+    where that is ``a``. A port has one format, so passes may need sisters of the design (`sister`).
+
+    Args:
+        formats: a scheme of `golden.quantise.tensor_formats`; None: activations and weights have the
+            design's ``format``, gradients its ``format_b``.
 
     Returns:
         The results of ``skiptile run --json``; docs/results-format.md says what each key means.
 
     Raises:
-        WorkloadError: a reduction longer than the accumulators hold, named by layer and pass; or a design
-            that does not multiply matrices.
+        WorkloadError: a reduction longer than the accumulators hold, named by layer and pass; a design
+            that does not multiply matrices; formats that are unknown.
     """
     params = design.params
     try:
-        count = products_of(design.kind).count
+        sisters = _Sisters(design, engine, products_of(design.kind).count)
+        chosen = tensor_formats(formats or params.format)
     except ValueError as error:
         raise WorkloadError(f"{design.name}: {error}") from error
+    if formats is None:
+        chosen["gradient"] = params.format_b
     jobs = [
         (real, quantised, name)
-        for real, quantised in ((layer, layer.quantised()) for layer in workload.layers)
-        for name in quantised.pass_names
+        for real, quantised in ((layer, layer.quantised(chosen)) for layer in workload.layers)
+        for name in real.pass_names
     ]
-    for _, quantised, name in jobs:
-        _check_reduction(quantised, name, params)
-    if progress is not None:
-        progress(0, len(jobs), "building the models" if engine == "rtl" else "")
-    tiles = _load_tiles(design, engine, count)
+    for real, _, name in jobs:
+        _check_reduction(real, name, params)
     rows: list[dict[str, Any]] = []
     for index, (real, quantised, name) in enumerate(jobs):
-        what = f"{quantised.step} {quantised.layer} {name}".strip()
+        what = f"{real.step} {real.layer} {name}".strip()
 
         def report(share: float, done: int = index, what: str = what) -> None:
             if progress is not None:
                 progress(done + share, len(jobs), what)
 
-        rows.append(_measure_pass(real, quantised, name, tiles, report))
+        rows.append(_measure_pass(real, quantised, name, sisters, report))
     names = dict.fromkeys(row["pass"] for row in rows)
     return {
         "design": design.name,
         "workload": workload.name,
         "engine": engine,
+        "formats": chosen,
         "facts": dict(workload.facts),
         "geometry": _geometry(params),
         "layers": rows,
@@ -104,7 +156,7 @@ def _load_tiles(design: Design, engine: str, count: Count) -> _Tiles:
     dense = None
     if params.lookahead:
         dense = make(replace(design, name="dense", params=params.dense))
-    return _Tiles(params, make(design), dense, count, compares=engine == "rtl")
+    return _Tiles(design, make(design), dense, count, compares=engine == "rtl")
 
 
 def _check_reduction(layer: LayerTensors, name: str, params: MacTileParams) -> None:
@@ -118,50 +170,86 @@ def _check_reduction(layer: LayerTensors, name: str, params: MacTileParams) -> N
 
 def _geometry(params: MacTileParams) -> dict[str, Any]:
     table = params.to_dict()
+    for key in params.ARITHMETIC_KEYS:  # sisters have others: see "formats"
+        table.pop(key, None)
     sparsity = table.pop("sparsity", None)
     return {**table, **(sparsity if isinstance(sparsity, dict) else {"lookahead": 0})}
 
 
+@dataclass
+class _Error:
+    """Of results against float64: the norm of the difference over the norm."""
+
+    difference: float = 0.0
+    norm: float = 0.0
+
+    def add(self, got: np.ndarray, wanted: np.ndarray) -> None:
+        self.difference += float(np.sum((got - wanted) ** 2))
+        self.norm += float(np.sum(wanted**2))
+
+    @property
+    def relative(self) -> float | None:
+        if not (self.norm and np.isfinite(self.difference)):
+            return None
+        return float(np.sqrt(self.difference / self.norm))
+
+
 def _measure_pass(
     real: LayerTensors,
-    quantised: LayerTensors,
+    quantised: QuantisedTensors,
     name: str,
-    tiles: _Tiles,
+    sisters: _Sisters,
     report: Callable[[float], None],
 ) -> dict[str, Any]:
-    lowered, real_products = quantised.lowered(name), real.lowered(name).products
-    zeros_a, zeros_b = _zeros(lowered.products)
+    products, real_products = quantised.tensors.lowered(name).products, real.lowered(name).products
+    formats = quantised.operand_formats(name)
+    zeros_a, zeros_b = _zeros(products, formats)
     zeros_a_real, zeros_b_real = _zeros(real_products)
     side = "a" if (zeros_a or 0) > (zeros_b or 0) else "b"
+    report(0)
+    tiles = sisters.tiles(formats if side == "b" else (formats[1], formats[0]))
+    params, arithmetic = tiles.params, tiles.params.arithmetic
 
-    (m, k), n = lowered.products[0][0].shape, lowered.products[0][1].shape[1]
+    (m, k), n = products[0][0].shape, products[0][1].shape[1]
     sparse, dense = Counters(elapsed=0), Counters(elapsed=0)
     golden, golden_real = Counters(ideal_cycles=0, ideal_capped_cycles=0), Counters()
-    matches = True
-    groups = len(lowered.products)
-    for group, (product, real_product) in enumerate(zip(lowered.products, real_products, strict=True)):
+    matches, error = True, _Error()
+    groups = len(products)
+    for group, (product, real_product) in enumerate(zip(products, real_products, strict=True)):
         report(group / groups)
         a, b = _oriented(product, side)
-        wanted, counted = exact.matmul(a, b), tiles.count(a, b, tiles.params)
+        real_a, real_b = _oriented(real_product, side)
+        shift = exact.least_shift(a, b, arithmetic)
+        wanted, counted = exact.product(a, b, arithmetic, shift), tiles.count(a, b, params)
         golden += counted
-        golden_real += tiles.count(*_oriented(_mask(real_product), side), tiles.params)
-        result, counters = tiles.sparse.matmul(a, b)
-        matches &= np.array_equal(result, wanted)
+        golden_real += tiles.count(
+            _mask(real_a, arithmetic.a.dtype), _mask(real_b, arithmetic.b.dtype), params
+        )
+        result, counters = tiles.sparse.matmul(a, b, shift)
+        matches &= np.array_equal(result, wanted.results)
+        matches &= counters.overflow == exact.count_overflow(wanted.flags)
         for what in ("cycles", "steps", "effectual"):
             matches &= getattr(counters, what) == getattr(counted, what)
+        error.add(
+            exact.decode(result, arithmetic, shift) * quantised.scale(name),
+            real_a.astype(np.float64) @ real_b.astype(np.float64),
+        )
         sparse += counters
         report((group + 0.5) / groups)
         if tiles.dense is not None:
-            result, counters = tiles.dense.matmul(a, b)
-            matches &= np.array_equal(result, wanted) and counters.cycles == counted.steps
+            result, counters = tiles.dense.matmul(a, b, shift)
+            matches &= np.array_equal(result, wanted.results) and counters.cycles == counted.steps
         dense += counters
     report(1)
-    slots = sparse.cycles * tiles.params.rows * tiles.params.lanes
+    slots = sparse.cycles * params.rows * params.lanes
     return {
-        "step": quantised.step,
-        "layer": quantised.layer,
+        "step": real.step,
+        "layer": real.layer,
         "pass": name,
-        "groups": len(lowered.products),
+        "design": tiles.design.name,
+        "format_a": formats[0],
+        "format_b": formats[1],
+        "groups": groups,
         "m": m,
         "k": k,
         "n": n,
@@ -180,14 +268,23 @@ def _measure_pass(
         "speedup": _ratio(dense.cycles, sparse.cycles),
         "real_speedup": _ratio(dense.cycles, golden_real.cycles),
         "utilisation": _ratio(sparse.effectual, slots),
+        "error": error.relative,
+        "overflow": sparse.overflow,
         "exact": matches if tiles.compares and sparse.cycles else None,
     }
 
 
-def _zeros(products: Iterable[Product]) -> tuple[float | None, float | None]:
+def _zeros(
+    products: Iterable[Product], formats: tuple[str, str] | None = None
+) -> tuple[float | None, float | None]:
     """Fraction of zeros in the first and in the second operands of ``products``, None if they are empty."""
-    first, second = (np.concatenate([a.ravel() for a in arrays]) for arrays in zip(*products, strict=True))
-    return zeros(first) if first.size else None, zeros(second) if second.size else None
+    shares = []
+    for index, arrays in enumerate(zip(*products, strict=True)):
+        operands = np.concatenate([operand.ravel() for operand in arrays])
+        if formats is not None:
+            operands = ~FORMATS[formats[index]].is_zero(operands)
+        shares.append(zeros(operands) if operands.size else None)
+    return shares[0], shares[1]
 
 
 def _oriented(product: Product, side: str) -> Product:
@@ -196,10 +293,9 @@ def _oriented(product: Product, side: str) -> Product:
     return (a, b) if side == "b" else (b.T, a.T)
 
 
-def _mask(product: Product) -> Product:
-    """int8 operands with the zeros of real ones."""
-    a, b = product
-    return (a != 0).astype(np.int8), (b != 0).astype(np.int8)
+def _mask(operand: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Bit patterns with the zeros of real numbers: the pattern 1 is none in any format."""
+    return (operand != 0).astype(dtype)
 
 
 def _total(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -209,6 +305,7 @@ def _total(rows: list[dict[str, Any]]) -> dict[str, Any]:
         **sums,
         "speedup": _ratio(sums["dense_cycles"], sums["cycles"]),
         "real_speedup": _ratio(sums["dense_cycles"], sums["real_cycles"]),
+        "error": max((row["error"] for row in rows if row["error"] is not None), default=None),
         "exact": all(verdicts) if verdicts else None,
     }
 

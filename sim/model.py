@@ -45,23 +45,29 @@ class Model:
         self._manifest = description
 
     def matmul(
-        self, a: np.ndarray, b: np.ndarray, progress: Callable[[int, int], None] | None = None
+        self,
+        a: np.ndarray,
+        b: np.ndarray,
+        shift: int = 0,
+        progress: Callable[[int, int], None] | None = None,
     ) -> tuple[np.ndarray, Counters]:
         """``a @ b`` for any M, K and N, with input always there and output always taken.
 
         Args:
-            a, b: (M, K) and (K, N), of the design's format.
+            a, b: (M, K) and (K, N), raw bit patterns of the design's formats.
+            shift: integer results are divided by 2^shift, to nearest even, and saturated.
             progress: called now and then with jobs sent and jobs in all.
 
         Returns:
-            ``c`` (M, N), int64, and the counters summed over all jobs.
+            ``c`` (M, N), bit patterns of the results' format (integers for raw results), and the counters
+            summed over all jobs.
 
         Raises:
             TypeError, ValueError: operands that the design cannot multiply.
             SimulationError: the design hangs or breaks its streams' protocol.
         """
         params = self.design.params
-        jobs = products_of(self.design.kind).jobs(a, b, params)
+        jobs = products_of(self.design.kind).jobs(a, b, params, shift)
         words = payload_words(params.output_fields)
         results = np.zeros((len(jobs) * jobs.result_beats_per_job, words), np.uint32)
         elapsed = self._run(jobs, results, progress or (lambda done, total: None)) if len(jobs) else 0

@@ -153,6 +153,12 @@ def verify(
     help="A layer of --tensors is a convolution; once for each.",
 )
 @click.option(
+    "--formats",
+    metavar="NAME",
+    help="Number formats of the tensors: fp8 (E4M3, gradients E5M2), or one of `skiptile list formats` for "
+    "all; by default the design's format for activations and weights, its format_b for gradients.",
+)
+@click.option(
     "--engine",
     default="rtl",
     show_default=True,
@@ -178,6 +184,7 @@ def run(
     workload: str | None,
     tensors: Path | None,
     convolutions: tuple[str, ...],
+    formats: str | None,
     engine: str,
     seed: int,
     batch: int,
@@ -186,11 +193,13 @@ def run(
 ) -> None:
     """Run real tensors on DESIGN and on the dense tile beside it, layer by layer and pass by pass.
 
-    Shows zeros, cycles, speed-up, utilisation and elapsed cycles. Each operand is quantised to the tile's
-    format; the one with more zeros goes to the port that skips them.
+    Shows zeros, cycles, speed-up, utilisation, elapsed cycles and the error against float64. Each tensor is
+    quantised to its format; the one with more zeros goes to the port that skips them. Where a pass needs
+    other formats than DESIGN has, it runs on a sister of DESIGN in the same geometry.
     """
     from skiptile import report
     from skiptile.gen.design import read_design
+    from skiptile.golden.quantise import tensor_formats
     from skiptile.golden.workloads import WORKLOADS
     from skiptile.sim.measure import measure
     from skiptile.tensors import read_workload
@@ -201,6 +210,9 @@ def run(
         raise click.UsageError("--conv belongs to --tensors")
     if workload is not None and workload not in WORKLOADS:
         raise click.UsageError(f"--workload must be one of {', '.join(WORKLOADS)}, not {workload!r}")
+    if formats is not None:
+        with _mistakes("--formats"):
+            tensor_formats(formats)
     checked = read_design(design)
     _check_writable(html_path, json_path)
     with _progress() as show:
@@ -209,7 +221,7 @@ def run(
         else:
             with _mistakes("--batch"):
                 load = WORKLOADS[str(workload)](seed=seed, batch=batch, progress=show("training", "steps"))
-        results = measure(load, checked, engine=engine, progress=show("running", "passes"))
+        results = measure(load, checked, formats=formats, engine=engine, progress=show("running", "passes"))
     stdout.print(report.table(results))
     for line in report.summary(results).splitlines():
         click.echo(line)

@@ -6,7 +6,6 @@ from skiptile.gen.design import Design
 from skiptile.gen.kinds import KINDS
 from skiptile.golden.formats import FORMATS
 from skiptile.golden.interconnect import INTERCONNECTS
-from skiptile.golden.mac_tile import TILE_FORMATS
 from skiptile.golden.workloads import WORKLOADS
 
 
@@ -36,5 +35,5 @@ def catalogue(what: str) -> dict[str, str]:
     if what == "interconnects":
         return dict(INTERCONNECTS)
     if what == "formats":
-        return {name: FORMATS[name].description for name in TILE_FORMATS}
+        return {name: format.description for name, format in FORMATS.items()}
     return {name: str(make.__doc__).splitlines()[0] for name, make in WORKLOADS.items()}

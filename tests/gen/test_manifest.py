@@ -104,6 +104,6 @@ def test_what_else_it_says():
     assert facts["reset"] == {"port": "rst", "active": "high", "synchronous": True, "cycles": 2}
     assert facts["latencies"] == SPARSE.latencies
     assert facts["capacities"] == SPARSE.capacities
-    assert facts["widths"]["accumulator"] == SPARSE.accumulator_bits
+    assert facts["widths"]["accumulator"] == SPARSE.arithmetic.accumulator_bits
     assert any("wraps" in sentence for sentence in facts["contract"])
     assert facts["tools"].keys() == {"amaranth", "pyosys"}

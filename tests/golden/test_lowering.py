@@ -296,7 +296,7 @@ SMALL = {"x": np.zeros((5, 7)), "w": np.zeros((3, 7)), "g": np.zeros((5, 3))}
          {"activation": X, "weight": W, "convolution": Convolution()}),
         ("forward needs activation and weight, but weight is missing", "forward",
          {"activation": X, "gradient": G, "convolution": Convolution()}),
-        ("weight-gradient needs activation and gradient, but gradient is missing", "weight-gradient",
+        ("weight-gradient needs gradient and activation, but gradient is missing", "weight-gradient",
          {"activation": SMALL["x"], "weight": SMALL["w"]}),
         (r"activation of a convolution layer must have 4 dimensions, not shape \(5, 7\)", "forward",
          {"activation": SMALL["x"], "weight": W, "convolution": Convolution()}),

@@ -3,12 +3,16 @@ import pytest
 
 from skiptile.golden import exact
 from skiptile.golden.counters import Counters
+from skiptile.golden.formats import FORMATS
 from skiptile.golden.mac_tile import MacTileParams, schedule
 from skiptile.golden.mac_tile_jobs import TileJobs, count_product
 
 
 def params(**changes):
     return MacTileParams(**{"rows": 4, "columns": 4, "lanes": 16, **changes})
+
+
+NAMES = ", ".join(repr(name) for name in FORMATS)
 
 
 @pytest.mark.parametrize(
@@ -20,8 +24,9 @@ def params(**changes):
         ({"lanes": 1.5}, TypeError, "lanes must be an integer from 1 to 64, not 1.5"),
         ({"lanes": True}, TypeError, "lanes must be an integer from 1 to 64, not True"),
         ({"lanes": "16"}, TypeError, "lanes must be an integer from 1 to 64, not '16'"),
-        ({"format": "int9"}, ValueError, "format must be one of 'int8', not 'int9'"),
-        ({"format": 8}, TypeError, "format must be one of 'int8', not 8"),
+        ({"format": "int9"}, ValueError, f"format must be one of {NAMES}, not 'int9'"),
+        ({"format": 8}, TypeError, f"format must be one of {NAMES}, not 8"),
+        ({"format_b": "x"}, ValueError, f"format_b must be one of {NAMES}, not 'x'"),
         ({"max_reduction": 0}, ValueError, "max_reduction must be an integer from 1 to 16777216, not 0"),
         (
             {"max_reduction": 15},
@@ -101,7 +106,7 @@ def test_refused_tables(table, message):
 
 def test_accumulators_hold_the_longest_reduction():
     for max_reduction in (16, 17, 65535, 65536, 65537):
-        bits = params(max_reduction=max_reduction).accumulator_bits
+        bits = params(max_reduction=max_reduction).arithmetic.accumulator_bits
         most, least = 128 * 128 * max_reduction, -128 * 127 * max_reduction
         assert -(1 << (bits - 1)) <= least
         assert most <= (1 << (bits - 1)) - 1 or most == 1 << (bits - 1)
@@ -182,6 +187,6 @@ def test_counters_add_up():
 def test_exact_matmul_at_full_scale():
     k = 1 << 16
     a = np.full((2, k), -128, np.int8)
-    assert np.array_equal(exact.matmul(a, a.T), np.full((2, 2), 16384 * k))
+    assert np.array_equal(exact.matmul(a, a.T, "int8", "int8", out="raw"), np.full((2, 2), 16384 * k))
     b = np.full((k, 1), 127, np.int8)
-    assert np.array_equal(exact.matmul(a, b), np.full((2, 1), -128 * 127 * k))
+    assert np.array_equal(exact.matmul(a, b, "int8", "int8", out="raw"), np.full((2, 1), -128 * 127 * k))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skiptile.golden.lowering import PASSES, Convolution
+from skiptile.golden.quantise import tensor_formats
 from skiptile.golden.workloads import WORKLOADS, LayerTensors, digits_cnn, tensors_workload, zeros
 
 LAYERS = ["conv1", "conv2", "conv3", "fc1", "fc2"]
@@ -58,7 +59,7 @@ def test_digits_steps_differ(digits):
 def test_digits_are_sparse(digits):
     """Real ones: ReLU and pooling make zeros, and quantisation adds few of its own."""
     for layer in digits.layers:
-        quantised = layer.quantised()
+        quantised = layer.quantised(tensor_formats("int8")).tensors
         for name in ("activation", "gradient"):
             if (name, layer.layer) != ("gradient", "fc2"):  # softmax leaves no zeros
                 assert 0.2 < zeros(getattr(layer, name)) < 0.95
@@ -131,13 +132,13 @@ def test_quantised():
     layer = LayerTensors(
         "end", "f", rng.standard_normal((4, 5)), weight, rng.standard_normal((4, 3)), first=True
     )
-    quantised = layer.quantised()
+    quantised = layer.quantised(tensor_formats("int8")).tensors
     assert (quantised.step, quantised.layer, quantised.first) == ("end", "f", True)
     assert quantised.weight is weight
     assert {quantised.activation.dtype, quantised.gradient.dtype} == {np.dtype(np.int8)}
     assert np.abs(quantised.activation).max() == np.abs(quantised.gradient).max() == 127
     with pytest.raises(ValueError, match=r"activation of layer 'f' must be finite .* index \(0, 0\)"):
-        LayerTensors("", "f", np.full((4, 5), np.nan), weight).quantised()
+        LayerTensors("", "f", np.full((4, 5), np.nan), weight).quantised(tensor_formats("int8"))
 
 
 def test_layer_refuses():

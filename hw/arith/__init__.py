@@ -1,0 +1,1 @@
+"""Arithmetic of processing elements: operands, products in the accumulator's window, read-out."""

@@ -1,0 +1,169 @@
+"""The read-out: an accumulator's content as a result, rounded once, to nearest even."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib.wiring import In, Out
+
+from skiptile.golden.arithmetic import FLAGS, SHIFTS_PER_STAGE, Arithmetic
+from skiptile.golden.formats import FloatFormat, IntegerFormat
+from skiptile.hw.hierarchy import Block
+from skiptile.hw.pipeline import delayed
+
+
+def expanded_flags(arithmetic: Arithmetic, flags: Value) -> Value:
+    """All of `FLAGS`, from those that can be set."""
+    return Cat(
+        flags[arithmetic.flags.index(flag)] if flag in arithmetic.flags else Const(0) for flag in FLAGS
+    )
+
+
+class ReadOut(Block):
+    """Rounds sums to a float format, or shifts and saturates them to an integer one.
+
+    Latency: `Arithmetic.read_out_latency`. Throughput: one result per cycle.
+
+    Parameters:
+        arithmetic: whose ``out`` is not raw.
+
+    Members:
+        state: an accumulator with its flags, `Arithmetic.state_bits`.
+        shift: places to the right (integer results only).
+        result: bits of the result's format.
+        flags: all of `FLAGS` (floats only).
+    """
+
+    block_name = "read_out"
+    has_reset = False
+
+    state: Signal
+    shift: Signal
+    result: Signal
+    flags: Signal
+
+    def __init__(self, arithmetic: Arithmetic) -> None:
+        self.arithmetic = arithmetic
+        ports: dict[str, object] = {"state": In(arithmetic.state_bits), "result": Out(arithmetic.result_bits)}
+        if arithmetic.shift_bits:
+            ports["shift"] = In(arithmetic.shift_bits)
+        if arithmetic.is_float:
+            ports["flags"] = Out(len(FLAGS))
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        out = self.arithmetic.out_format
+        bits = self.arithmetic.accumulator_bits
+        total = self.state[:bits].as_signed()
+        if isinstance(out, IntegerFormat):
+            self._to_integer(m, total, out)
+        else:
+            assert isinstance(out, FloatFormat)
+            self._to_float(m, total, self.state[bits:], out)
+        return m
+
+    # ---- floats ----
+
+    def _to_float(self, m: Module, total: Value, flags: Value, out: FloatFormat) -> None:
+        arithmetic = self.arithmetic
+        late = delayed(m, flags, arithmetic.read_out_latency - 1, name="flags", reset_less=True)
+        negative = delayed(m, total[-1], arithmetic.read_out_latency - 1, name="negative", reset_less=True)
+
+        # ---- magnitude, and how far it is from the top, or from the subnormals' place ----
+        width = arithmetic.aligned_bits
+        magnitude = Signal(width, reset_less=True)
+        m.d.sync += magnitude.eq(Mux(total[-1], -total, total)[: arithmetic.accumulator_bits - 1])
+        most = arithmetic.most_leading_zeros
+        zeros = Signal(most.bit_length(), reset_less=True)
+        m.d.sync += zeros.eq(leading_zeros(list(magnitude[width - most :])) if most else 0)
+        value: Value = delayed(m, magnitude, 1, name="magnitude", reset_less=True)
+
+        # ---- to the top, the farthest shifts first ----
+        places: Value = zeros
+        levels = arithmetic.read_out_shifts
+        for stage, first in enumerate(range(levels, 0, -SHIFTS_PER_STAGE)):
+            shifted = Signal(width, name=f"shifted{stage}", reset_less=True)
+            for level in range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1):
+                value = Mux(places[level], value << (1 << level), value)[:width]
+            m.d.sync += shifted.eq(value)
+            value, places = shifted, delayed(m, places, 1, name=f"zeros{stage}", reset_less=True)
+
+        # ---- round: exponent and fraction are one number, so that a carry goes on into the exponent ----
+        kept = out.fraction_bits + 1
+        extended = Cat(Const(0, max(0, kept + 1 - width)), value)
+        significand, guard, rest = extended[-kept:], extended[-kept - 1], extended[: -kept - 1]
+        top = arithmetic.window[1] + width - 1 - out.least_exponent  # exponent code without leading zeros
+        exponent = Mux(significand[-1], top - places, 0)[: max(1, top.bit_length())]
+        code = Signal(out.fraction_bits + 2 + top.bit_length(), reset_less=True)
+        up = guard & (rest.any() | significand[0])
+        m.d.sync += code.eq(Cat(Const(0, out.fraction_bits), exponent) + significand + up)
+
+        # ---- limits ----
+        flag = {name: late[k] for k, name in enumerate(arithmetic.flags)}
+        positive, minus = flag.get("pinf", Const(0)), flag.get("ninf", Const(0))
+        nan = Signal(name="is_nan")
+        limit = Signal(name="is_limit")
+        sign = Signal(name="sign")
+        saturates = arithmetic.saturate or out.specials == "none"
+        m.d.comb += [
+            nan.eq(flag.get("nan", Const(0)) | (positive & minus)),
+            limit.eq(positive | minus | (code > out.largest_bits)),
+            sign.eq(Mux(positive | minus, minus, negative)),
+        ]
+        unsigned = out.bits - 1
+        infinity = out.largest_bits if saturates else out.infinity_bits
+        if infinity is None:  # a format with NaN alone
+            nan = nan | limit
+            infinity = out.largest_bits
+        nan_bits = out.largest_bits if out.nan_bits is None else out.nan_bits
+        number = Cat(Mux(limit, infinity, code)[:unsigned], sign)
+        result = Signal(out.bits, name="rounded", reset_less=True)
+        m.d.sync += result.eq(Mux(nan, nan_bits, number))
+        m.d.comb += self.result.eq(result)
+        if arithmetic.is_float:
+            given = delayed(m, expanded_flags(arithmetic, late), 1, name="given_flags", reset_less=True)
+            m.d.comb += self.flags.eq(given)
+
+    # ---- integers ----
+
+    def _to_integer(self, m: Module, total: Value, out: IntegerFormat) -> None:
+        value, guard, sticky, places = total, Const(0), Const(0), self.shift
+        width, levels = len(total), self.arithmetic.shift_bits
+        for stage, first in enumerate(range(levels, 0, -SHIFTS_PER_STAGE)):
+            for level in range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1):
+                distance = 1 << level
+                gone = Cat(value, value[-1].replicate(max(0, distance - width)))[:distance]
+                sticky = sticky | (places[level] & (guard | gone[:-1].any()))
+                guard = Mux(places[level], gone[-1], guard)
+                value = Mux(places[level], value.as_signed() >> distance, value)[:width].as_signed()
+            registers = [
+                Signal(signed(width), name=f"shifted{stage}", reset_less=True),
+                Signal(name=f"guard{stage}", reset_less=True),
+                Signal(name=f"sticky{stage}", reset_less=True),
+            ]
+            m.d.sync += [r.eq(v) for r, v in zip(registers, (value, guard, sticky), strict=True)]
+            value, guard, sticky = registers
+            places = delayed(m, places, 1, name=f"shift{stage}", reset_less=True)
+        rounded = Signal(signed(width + 1), reset_less=True)
+        m.d.sync += rounded.eq(value + (guard & (sticky | value[0])))
+        result = Signal(out.bits, name="saturated", reset_less=True)
+        limited = Mux(rounded > out.largest, out.largest, Mux(rounded < out.smallest, out.smallest, rounded))
+        m.d.sync += result.eq(limited)
+        m.d.comb += self.result.eq(result)
+
+
+def leading_zeros(bits: list[Value]) -> Value:
+    """Zeros above the highest one of ``bits``, least significant first; their number if there is none."""
+    size = 1 << (len(bits) - 1).bit_length()
+    padded = [*(Const(1) for _ in range(size - len(bits))), *bits]  # ends the count where the bits end
+    count, _ = _leading_zeros(padded)
+    return Cat(count) if size > len(bits) else Mux(Cat(bits).any(), Cat(count), len(bits))
+
+
+def _leading_zeros(bits: list[Value]) -> tuple[list[Value], Value]:
+    """Bits of the count for a power of two of ``bits``, and whether there is a one."""
+    if len(bits) == 1:
+        return [], bits[0]
+    half = len(bits) // 2
+    low, any_low = _leading_zeros(bits[:half])
+    high, any_high = _leading_zeros(bits[half:])
+    count = [Mux(any_high, above, under) for above, under in zip(high, low, strict=True)]
+    return [*count, ~any_high], any_high | any_low
