@@ -51,6 +51,31 @@ module equal_widths_comparison (A, B, Y);
   endgenerate
 endmodule
 
+(* techmap_celltype = "$lt $le $gt $ge" *)
+module equal_widths_signed_comparison (A, B, Y);
+  parameter A_SIGNED = 0;
+  parameter B_SIGNED = 0;
+  parameter A_WIDTH = 1;
+  parameter B_WIDTH = 1;
+  parameter Y_WIDTH = 1;
+  parameter _TECHMAP_CELLTYPE_ = "";
+  localparam WIDTH = A_WIDTH > B_WIDTH ? A_WIDTH : B_WIDTH;
+  input [A_WIDTH-1:0] A;
+  input [B_WIDTH-1:0] B;
+  output [Y_WIDTH-1:0] Y;
+
+  wire _TECHMAP_FAIL_ = A_WIDTH == B_WIDTH || !A_SIGNED || !B_SIGNED;
+
+  wire signed [WIDTH-1:0] a = {{(WIDTH-A_WIDTH){A[A_WIDTH-1]}}, A};
+  wire signed [WIDTH-1:0] b = {{(WIDTH-B_WIDTH){B[B_WIDTH-1]}}, B};
+  generate
+    if (_TECHMAP_CELLTYPE_ == "$lt") assign Y = a < b;
+    else if (_TECHMAP_CELLTYPE_ == "$le") assign Y = a <= b;
+    else if (_TECHMAP_CELLTYPE_ == "$gt") assign Y = a > b;
+    else assign Y = a >= b;
+  endgenerate
+endmodule
+
 (* techmap_celltype = "$not" *)
 module equal_widths_not (A, Y);
   parameter A_SIGNED = 0;

@@ -28,7 +28,7 @@ _PASSES = [
     "delete t:$meminit*",  # memories hold data only, so nothing needs a value at power-up
     "proc",
     "opt_expr",
-    "wreduce t:$add t:$sub t:$mux w:$*",
+    "wreduce t:$add t:$sub t:$neg t:$mux w:$*",
     "techmap -map equal_widths.v",
     "pmuxtree",  # Yosys writes a parallel mux as a function, which some simulators do not take
     "memory_collect",

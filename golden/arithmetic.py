@@ -122,6 +122,11 @@ class Arithmetic:
     def b(self) -> Format:
         return FORMATS[str(self.format_b)]
 
+    def magnitude_bits(self, operand: str) -> int:
+        """Bits of operand "a" or "b" that tell whether it is zero."""
+        format = {"a": self.a, "b": self.b}[operand]
+        return format.bits - isinstance(format, FloatFormat)
+
     @property
     def float_operands(self) -> tuple[FloatFormat, FloatFormat]:
         """Both formats, where they are floats'."""

@@ -37,13 +37,15 @@ class Fifo(Block):
     def __init__(self, name: str, *, width: int, depth: int) -> None:
         self.block_name = name
         self.depth = depth
-        super().__init__({
-            "write": In(1),
-            "write_data": In(width),
-            "valid": Out(1),
-            "data": Out(width),
-            "take": In(1),
-        })
+        super().__init__(
+            {
+                "write": In(1),
+                "write_data": In(width),
+                "valid": Out(1),
+                "data": Out(width),
+                "take": In(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -13,12 +13,13 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.arith.read_out import ReadOut, expanded_flags
 from skiptile.hw.drain import Drain
 from skiptile.hw.element import Element
 from skiptile.hw.fifo import Fifo
 from skiptile.hw.hierarchy import Block, Probe, Top, place
-from skiptile.hw.operands import DenseOperands, ScheduledOperands
+from skiptile.hw.operands import DenseOperands, ScheduledOperands, words
 from skiptile.hw.payload import payload_layout
 from skiptile.hw.pipeline import delayed
 from skiptile.hw.scheduler import EffectualPairs, Scheduler
@@ -136,6 +137,13 @@ class MacTile(Top):
         steps = self.i.payload[field]
         return Cat(Value.cast(steps[step][index]) for step in range(self.params.window_steps))
 
+    def _magnitudes(self, field: str, index: int) -> Value:
+        """What tells zeros, of the same operands."""
+        arithmetic = self.params.arithmetic
+        width = {"a": arithmetic.a.bits, "b": arithmetic.b.bits}[field]
+        element = ElementType(arithmetic)
+        return Cat(element.magnitude(field, word) for word in words(self._beat(field, index), width))
+
     def _feed_dense(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
         params = self.params
         fresh = Signal(init=1)
@@ -249,7 +257,7 @@ class MacTile(Top):
         m.d.comb += [
             shifts.write.eq(sequencer.write & self.i.payload.last),
             shifts.write_data.eq(self.i.payload.shift),
-            shifts.take.eq(sequencer.done),
+            shifts.take.eq(shifts.valid & sequencer.done),  # it always is
         ]
         return shifts.data
 
@@ -268,9 +276,9 @@ class MacTile(Top):
     def _pairs(self, m: Module, row: int) -> Value:
         pairs = EffectualPairs(self.params)
         self._place(m, f"pairs_{row}", pairs)
-        m.d.comb += [pairs.b.eq(self._beat("b", row)), pairs.count.eq(self.i.payload.count)]
+        m.d.comb += [pairs.b.eq(self._magnitudes("b", row)), pairs.count.eq(self.i.payload.count)]
         if self.params.side == "both":
-            m.d.comb += pairs.a.eq(self._beat("a", 0))
+            m.d.comb += pairs.a.eq(self._magnitudes("a", 0))
         return pairs.pairs
 
     # ---- the way out ----

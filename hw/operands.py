@@ -127,7 +127,7 @@ class DenseOperands(Block):
         operands = Signal(len(self.data), reset_less=True)
         pairs = Signal(params.pairs_bits, reset_less=True)
         element = ElementType(params.arithmetic)
-        effectual = [~element.is_zero("b", word) for word in words(operands, params.arithmetic.b.bits)]
+        effectual = [element.magnitude("b", word).any() for word in words(operands, params.arithmetic.b.bits)]
         m.d.sync += [operands.eq(self.data), pairs.eq(total(effectual))]
         m.d.comb += [self.operands.eq(operands), self.pairs.eq(pairs)]
         return m

@@ -11,8 +11,8 @@ from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
-from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.hierarchy import Block
+from skiptile.hw.operands import words
 from skiptile.hw.staging import BEAT_BITS, rotated, shifted
 
 
@@ -150,8 +150,8 @@ class EffectualPairs(Block):
     """Finds a beat's pairs that no zero annihilates.
 
     Members:
-        a: the beat's operands of the column (side "both").
-        b: its operands of the row.
+        a: magnitudes of the beat's operands of the column (side "both").
+        b: magnitudes of its operands of the row.
         count: steps in the beat; what stands beyond is none.
         pairs: for each step one bit for each lane.
     """
@@ -167,21 +167,27 @@ class EffectualPairs(Block):
 
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
-        steps, lanes = params.window_steps, params.lanes
-        operands = {"b": In(steps * lanes * params.arithmetic.b.bits)}
-        if params.side == "both":
-            operands["a"] = In(steps * lanes * params.arithmetic.a.bits)
-        super().__init__({**operands, "count": In(range(steps + 1)), "pairs": Out(steps * lanes)})
+        steps, places = params.window_steps, params.window_steps * params.lanes
+        operands = ("a", "b") if params.side == "both" else ("b",)
+        super().__init__(
+            {
+                **{name: In(places * params.arithmetic.magnitude_bits(name)) for name in operands},
+                "count": In(range(steps + 1)),
+                "pairs": Out(places),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        params, element = self.params, ElementType(self.params.arithmetic)
+        params = self.params
+        b = words(self.b, params.arithmetic.magnitude_bits("b"))
+        a = words(self.a, params.arithmetic.magnitude_bits("a")) if params.side == "both" else []
         for step in range(params.window_steps):
             for lane in range(params.lanes):
                 place = step * params.lanes + lane
-                pair = ~element.is_zero("b", self.b.word_select(place, params.arithmetic.b.bits))
-                if params.side == "both":
-                    pair &= ~element.is_zero("a", self.a.word_select(place, params.arithmetic.a.bits))
+                pair = b[place].any()
+                if a:
+                    pair &= a[place].any()
                 if step:  # a beat has one step at least
                     pair &= self.count > step
                 m.d.comb += self.pairs[place].eq(pair)

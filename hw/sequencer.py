@@ -63,32 +63,34 @@ class Sequencer(Block):
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
         steps = params.window_steps
-        super().__init__({
-            "valid": In(1),
-            "count": In(range(steps + 1)),
-            "last": In(1),
-            "ready": Out(1),
-            "empty": In(params.lookahead),
-            "blocked": In(1),
-            "write": Out(1),
-            "write_beat": Out(BEAT_BITS),
-            "read_beats": Out(steps * BEAT_BITS),
-            "head": Out(range(steps)),
-            "allow": Out(steps),
-            "ending": Out(1),
-            "update": Out(1),
-            "advance": Out(steps),
-            "window_beats": Out(steps * BEAT_BITS),
-            "window_head": Out(range(steps)),
-            "issue": Out(1),
-            "first": Out(1),
-            "done": Out(1),
-            "late_issue": Out(1),
-            "late_done": Out(1),
-            "steps": Out(self.params.advance_bits),
-            "input_stall": Out(1),
-            "output_stall": Out(1),
-        })
+        super().__init__(
+            {
+                "valid": In(1),
+                "count": In(range(steps + 1)),
+                "last": In(1),
+                "ready": Out(1),
+                "empty": In(params.lookahead),
+                "blocked": In(1),
+                "write": Out(1),
+                "write_beat": Out(BEAT_BITS),
+                "read_beats": Out(steps * BEAT_BITS),
+                "head": Out(range(steps)),
+                "allow": Out(steps),
+                "ending": Out(1),
+                "update": Out(1),
+                "advance": Out(steps),
+                "window_beats": Out(steps * BEAT_BITS),
+                "window_head": Out(range(steps)),
+                "issue": Out(1),
+                "first": Out(1),
+                "done": Out(1),
+                "late_issue": Out(1),
+                "late_done": Out(1),
+                "steps": Out(self.params.advance_bits),
+                "input_stall": Out(1),
+                "output_stall": Out(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -205,6 +207,4 @@ def total_advance(one_hot: Value) -> Value:
     """The number that a one-hot ``one_hot`` stands for, bit k for k + 1; 0 for none."""
     count = len(one_hot)
     width = count.bit_length()
-    return Cat(
-        Cat(one_hot[k] for k in range(count) if (k + 1) >> bit & 1).any() for bit in range(width)
-    )
+    return Cat(Cat(one_hot[k] for k in range(count) if (k + 1) >> bit & 1).any() for bit in range(width))

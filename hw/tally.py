@@ -39,17 +39,19 @@ class Tally(Block):
 
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
-        super().__init__({
-            "issue": In(1),
-            "advance": In(params.advance_bits),
-            "done": In(1),
-            "input_stall": In(1),
-            "output_stall": In(1),
-            "pairs": In(params.rows * params.pairs_bits),
-            "counters": Out(payload_layout(params.counter_fields)),
-            "valid": Out(1),
-            "given": In(1),
-        })
+        super().__init__(
+            {
+                "issue": In(1),
+                "advance": In(params.advance_bits),
+                "done": In(1),
+                "input_stall": In(1),
+                "output_stall": In(1),
+                "pairs": In(params.rows * params.pairs_bits),
+                "counters": Out(payload_layout(params.counter_fields)),
+                "valid": Out(1),
+                "given": In(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

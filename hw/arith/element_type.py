@@ -7,7 +7,8 @@ fixed point, so that sums are exact and their order does not matter (golden/arit
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from skiptile.golden.arithmetic import Arithmetic
-from skiptile.hw.arith.operand import FloatOperand, is_zero
+from skiptile.hw.arith.operand import FloatOperand, magnitude
+from skiptile.hw.arith.shift import shifted_left
 from skiptile.hw.pipeline import adder_tree, delayed, tree_stages
 
 Term = tuple[Value, Value]  # a number, and the sticky flags that it sets, in the order of `Arithmetic.flags`
@@ -23,9 +24,9 @@ class ElementType:
     def __init__(self, arithmetic: Arithmetic) -> None:
         self.arithmetic = arithmetic
 
-    def is_zero(self, operand: str, bits: Value) -> Value:
-        """Whether ``bits`` of operand "a" or "b" are a zero, which annihilates its product."""
-        return is_zero(bits, {"a": self.arithmetic.a, "b": self.arithmetic.b}[operand])
+    def magnitude(self, operand: str, bits: Value) -> Value:
+        """The bits of operand "a" or "b" that are all zero where it is zero and annihilates its product."""
+        return magnitude(bits, {"a": self.arithmetic.a, "b": self.arithmetic.b}[operand])
 
     def multiply(self, m: Module, a: Value, b: Value, *, name: str) -> Term:
         """The product as it is added; latency `Arithmetic.multiply_latency`."""
@@ -72,26 +73,31 @@ class _FloatProduct:
         self.name = name
         self.significand_bits = self.a.fraction_bits + self.b.fraction_bits + 2
         msb, lsb = arithmetic.window
-        self.window_bits = msb - lsb + 1
+        window_bits = msb - lsb + 1
         below = lsb - arithmetic.products[1]  # bits of a product that are below the window
         self.dropped = min(max(below, 0), self.significand_bits)  # those that a kept product can have there
         self.offset = -below + self.dropped  # from the sum of exponents to the product's place
-        self.most = self.dropped + self.window_bits - 1  # farthest place where a product is not too large
+        self.most = self.dropped + window_bits - 1  # farthest place where a product is not too large
+        exponents = sum(format.greatest_exponent - format.least_exponent for format in (self.a, self.b))
+        self.farthest = exponents + self.offset  # place of the largest product
+        # bits of a kept magnitude: none are above the largest product
+        self.kept_bits = min(window_bits, self.farthest + self.significand_bits - self.dropped)
 
     def add_to(self, m: Module, a: Value, b: Value) -> Term:
         first, second = FloatOperand(a, self.a), FloatOperand(b, self.b)
 
         # ---- stage 1: multiply, add exponents, sort out what is not a number ----
-        place = first.exponent + second.exponent + self.offset
+        place = Signal(range(min(0, self.offset), self.farthest + 1), name=f"{self.name}_place")
+        m.d.comb += place.eq(first.exponent + second.exponent + self.offset)
         too_low = place < 0 if self.offset < 0 else Const(0)
-        too_high = (place > self.most) & ~too_low
+        too_high = (place > self.most) & ~too_low if self.farthest > self.most else Const(0)
         nonzero = ~first.zero & ~second.zero
         is_nan = nonzero & (first.nan | second.nan)
         is_infinite = nonzero & ~first.nan & ~second.nan & (first.infinite | second.infinite)
         special = first.nan | second.nan | first.infinite | second.infinite
 
         significand = self._register(self.significand_bits, "significand")
-        position = self._register(self.most.bit_length(), "position")
+        position = self._register(min(self.most, self.farthest).bit_length(), "position")
         sign, kept, nan, infinite, large = (
             self._register(1, what) for what in ("sign", "kept", "nan", "infinite", "large")
         )
@@ -103,20 +109,21 @@ class _FloatProduct:
         ]
 
         # ---- stage 2: to its place ----
-        moved = Signal(self.most + self.significand_bits, name=f"{self.name}_moved")
-        m.d.comb += moved.eq(significand << position)
-        window = moved[self.dropped : self.dropped + self.window_bits]
+        low, high = self.dropped, self.dropped + self.kept_bits
+        more = self.significand_bits - 1 if "overflow" in self.flags else 0
+        moved = shifted_left(m, significand, position, low, high + more, name=self.name)
+        window = moved[: self.kept_bits]
         overflow: Value = Const(0)
         if "overflow" in self.flags:
             m.d.sync += large.eq(nonzero & ~special & too_high)
-            beyond = moved[self.dropped + self.window_bits :].any()
+            beyond = moved[self.kept_bits :].any()
             overflow = large | (kept & beyond)
             keep = kept & ~beyond
         else:
             keep = kept
-        magnitude = Signal(self.window_bits, name=f"{self.name}_magnitude")
-        term = Signal(signed(self.window_bits + 1), name=f"{self.name}_term", reset_less=True)
-        m.d.comb += magnitude.eq(window & keep.replicate(self.window_bits))
+        magnitude = Signal(self.kept_bits, name=f"{self.name}_magnitude")
+        term = Signal(signed(self.kept_bits + 1), name=f"{self.name}_term", reset_less=True)
+        m.d.comb += magnitude.eq(window & keep.replicate(self.kept_bits))
         m.d.sync += term.eq(Mux(sign, -magnitude, magnitude))
 
         set_now: dict[str, Value] = {}

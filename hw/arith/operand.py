@@ -5,9 +5,9 @@ from amaranth.hdl import Cat, Const, Value
 from skiptile.golden.formats import FloatFormat, Format
 
 
-def is_zero(bits: Value, format: Format) -> Value:
-    """The effectual test, on raw bits: zero, for floats of either sign; subnormals are not."""
-    return ~(bits[:-1] if isinstance(format, FloatFormat) else bits).any()
+def magnitude(bits: Value, format: Format) -> Value:
+    """The bits that the effectual test looks at: for floats all but the sign, since both zeros are none."""
+    return bits[:-1] if isinstance(format, FloatFormat) else bits
 
 
 class FloatOperand:
@@ -26,7 +26,7 @@ class FloatOperand:
         self.sign = bits[-1]
         self.significand = Cat(fraction, normal)
         self.exponent = (field - normal)[: format.exponent_bits]
-        self.zero = is_zero(bits, format)
+        self.zero = ~magnitude(bits, format).any()
         self.nan: Value = Const(0)
         self.infinite: Value = Const(0)
         if format.specials == "ieee":

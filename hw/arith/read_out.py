@@ -80,11 +80,12 @@ class ReadOut(Block):
         places: Value = zeros
         levels = arithmetic.read_out_shifts
         for stage, first in enumerate(range(levels, 0, -SHIFTS_PER_STAGE)):
-            shifted = Signal(width, name=f"shifted{stage}", reset_less=True)
             for level in range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1):
-                value = Mux(places[level], value << (1 << level), value)[:width]
-            m.d.sync += shifted.eq(value)
-            value, places = shifted, delayed(m, places, 1, name=f"zeros{stage}", reset_less=True)
+                shifted = Signal(width, name=f"shifted_by{1 << level}")
+                m.d.comb += shifted.eq(Mux(places[level], Cat(Const(0, 1 << level), value), value))
+                value = shifted
+            value = delayed(m, value, 1, name=f"stage{stage}", reset_less=True)
+            places = delayed(m, places, 1, name=f"zeros{stage}", reset_less=True)
 
         # ---- round: exponent and fraction are one number, so that a carry goes on into the exponent ----
         kept = out.fraction_bits + 1
@@ -125,24 +126,28 @@ class ReadOut(Block):
     # ---- integers ----
 
     def _to_integer(self, m: Module, total: Value, out: IntegerFormat) -> None:
-        value, guard, sticky, places = total, Const(0), Const(0), self.shift
-        width, levels = len(total), self.arithmetic.shift_bits
+        value, sign = total[:-1], total[-1]
+        guard, sticky, places = Const(0), Const(0), self.shift
+        width, levels = len(value), self.arithmetic.shift_bits
         for stage, first in enumerate(range(levels, 0, -SHIFTS_PER_STAGE)):
             for level in range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1):
-                distance = 1 << level
-                gone = Cat(value, value[-1].replicate(max(0, distance - width)))[:distance]
-                sticky = sticky | (places[level] & (guard | gone[:-1].any()))
-                guard = Mux(places[level], gone[-1], guard)
-                value = Mux(places[level], value.as_signed() >> distance, value)[:width].as_signed()
-            registers = [
-                Signal(signed(width), name=f"shifted{stage}", reset_less=True),
-                Signal(name=f"guard{stage}", reset_less=True),
-                Signal(name=f"sticky{stage}", reset_less=True),
-            ]
-            m.d.sync += [r.eq(v) for r, v in zip(registers, (value, guard, sticky), strict=True)]
-            value, guard, sticky = registers
-            places = delayed(m, places, 1, name=f"shift{stage}", reset_less=True)
-        rounded = Signal(signed(width + 1), reset_less=True)
+                distance, moves = 1 << level, places[level]
+                gone = Cat(value, sign.replicate(max(0, distance - width)))[:distance]
+                moved = Cat(value[distance:], sign.replicate(min(distance, width)))
+                names = (f"{what}_by{distance}" for what in ("shifted", "guard", "sticky"))
+                following = [Signal(bits, name=name) for bits, name in zip((width, 1, 1), names, strict=True)]
+                m.d.comb += [
+                    following[0].eq(Mux(moves, moved, value)),
+                    following[1].eq(Mux(moves, gone[-1], guard)),
+                    following[2].eq(sticky | (moves & (guard | gone[:-1].any()))),
+                ]
+                value, guard, sticky = following
+            late = delayed(m, Cat(value, sign, guard, sticky), 1, name=f"stage{stage}", reset_less=True)
+            value, sign, guard, sticky = late[:width], late[-3], late[-2], late[-1]
+            left = places[: max(first - SHIFTS_PER_STAGE, 0)]
+            places = delayed(m, left, 1, name=f"shift{stage}", reset_less=True) if len(left) else left
+        value = Cat(value, sign).as_signed()
+        rounded = Signal(signed(width + 2), reset_less=True)
         m.d.sync += rounded.eq(value + (guard & (sticky | value[0])))
         result = Signal(out.bits, name="saturated", reset_less=True)
         limited = Mux(rounded > out.largest, out.largest, Mux(rounded < out.smallest, out.smallest, rounded))

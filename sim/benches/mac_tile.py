@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from skiptile.golden.formats import Format, IntegerFormat
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.mac_tile_cases import expected_outputs, random_case
 from skiptile.golden.mac_tile_jobs import TileJobs
+from skiptile.golden.operands import full_scale, random_operands
 from skiptile.golden.payload import Field, unpack_integers
+from skiptile.golden.quantise import quantise
 from skiptile.golden.schedule import Schedule
 from skiptile.sim.streams import (
     Arrays,
@@ -49,38 +52,58 @@ def _next_prime(number: int) -> int:
     return candidate
 
 
-def _operands(rng: Generator, shape: tuple[int, ...], *, zeros: float) -> np.ndarray:
-    values = rng.integers(1, 256, shape).astype(np.uint8).view(np.int8)
-    return values * (rng.random(shape) >= zeros)
+@dataclass(frozen=True)
+class Operand:
+    """An operand of the tile: its format, and its pattern in the largest product that is kept."""
+
+    format: Format
+    full_scale: int
 
 
-def _full_scale(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return rng.choice(np.array([-128, 127], np.int8), shape)
+def _dense(rng: Generator, operand: Operand, shape: tuple[int, ...]) -> np.ndarray:
+    patterns = random_operands(rng, operand.format, shape)
+    return np.where(operand.format.is_zero(patterns), 1, patterns).astype(operand.format.dtype)
 
 
-def _one_non_zero(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
-    values = np.zeros(shape, np.int8)
-    values[tuple(rng.integers(shape))] = rng.choice([-128, -1, 1, 127])
-    return values
+def _full_scale(rng: Generator, operand: Operand, shape: tuple[int, ...]) -> np.ndarray:
+    """Both signs of it; of integers the largest beside the smallest."""
+    format, pattern = operand.format, operand.full_scale
+    other = format.largest if isinstance(format, IntegerFormat) else pattern | 1 << format.bits - 1
+    return rng.choice(np.array([pattern, other], format.dtype), shape)
 
 
-def _alternating(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return _operands(rng, shape, zeros=0) * (np.indices(shape).sum(axis=0) % 2).astype(np.int8)
+def _all_zero(rng: Generator, operand: Operand, shape: tuple[int, ...]) -> np.ndarray:
+    """Floats have two zeros."""
+    format = operand.format
+    negative = 0 if isinstance(format, IntegerFormat) else 1 << format.bits - 1
+    return rng.choice(np.array([0, negative], format.dtype), shape)
+
+
+def _one_non_zero(rng: Generator, operand: Operand, shape: tuple[int, ...]) -> np.ndarray:
+    patterns = np.zeros(shape, operand.format.dtype)
+    patterns[tuple(rng.integers(shape))] = _dense(rng, operand, (1,))[0]
+    return patterns
+
+
+def _alternating(rng: Generator, operand: Operand, shape: tuple[int, ...]) -> np.ndarray:
+    patterns = _dense(rng, operand, shape)
+    return patterns * (np.indices(shape).sum(axis=0) % 2).astype(patterns.dtype)
 
 
 @cache
 def _digits() -> np.ndarray:
-    """All pixels of scikit-learn's real images, as int8; about half are zero."""
+    """All pixels of scikit-learn's real images, 0 to 1; about half are zero."""
     from sklearn.datasets import load_digits
 
     pixels, _ = load_digits(return_X_y=True)
-    return np.rint(pixels.ravel() * 127 / pixels.max()).astype(np.int8)
+    return pixels.ravel() / pixels.max()
 
 
-def _real(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
+def _real(rng: Generator, operand: Operand, shape: tuple[int, ...]) -> np.ndarray:
     size = int(np.prod(shape))
     first = int(rng.integers(len(_digits())))
-    return np.take(_digits(), range(first, first + size), mode="wrap").reshape(shape)
+    pixels = np.take(_digits(), range(first, first + size), mode="wrap").reshape(shape)
+    return quantise(pixels, operand.format.name)[0]
 
 
 SHAPES: dict[str, Callable[[MacTileParams], Shape]] = {
@@ -92,11 +115,11 @@ SHAPES: dict[str, Callable[[MacTileParams], Shape]] = {
     "multiple": lambda p: (2 * p.columns, 4 * p.lanes * p.window_steps, 2 * p.rows),
     "long": lambda p: (1, 50 * p.lanes - 1, 1),
 }
-DATA: dict[str, Callable[[Generator, tuple[int, ...]], np.ndarray]] = {  # of the scheduled operand
-    "random": lambda rng, shape: _operands(rng, shape, zeros=0.5),
+DATA: dict[str, Callable[[Generator, Operand, tuple[int, ...]], np.ndarray]] = {  # of the scheduled operand
+    "random": lambda rng, operand, shape: random_operands(rng, operand.format, shape, zeros=0.5),
     "full scale": _full_scale,
-    "all zero": lambda rng, shape: np.zeros(shape, np.int8),
-    "all dense": lambda rng, shape: _operands(rng, shape, zeros=0),
+    "all zero": _all_zero,
+    "all dense": _dense,
     "one non-zero": _one_non_zero,
     "alternating": _alternating,
     "digit images": _real,
@@ -155,12 +178,19 @@ class Case:
             return random_case(params, jobs, seed)[0]
         m, k, n = SHAPES[self.shape](params)
         k = min(k, params.max_reduction)
-        a = _full_scale(rng, (m, k)) if self.data == "full scale" else _operands(rng, (m, k), zeros=0.3)
-        jobs = TileJobs(a, DATA[self.data](rng, (n, k)).T, params)
+        arithmetic = params.arithmetic
+        full_scale_a, full_scale_b = full_scale(arithmetic)
+        if self.data == "full scale":
+            a = _full_scale(rng, Operand(arithmetic.a, full_scale_a), (m, k))
+        else:
+            a = random_operands(rng, arithmetic.a, (m, k), zeros=0.3)
+        b = DATA[self.data](rng, Operand(arithmetic.b, full_scale_b), (n, k))
+        shift = int(rng.integers(arithmetic.accumulator_bits)) if arithmetic.shift_bits else 0
+        jobs = TileJobs(a, b.T, params, shift)
         beats = jobs.beats(0, len(jobs))
         beyond = np.arange(params.window_steps) >= beats["count"][:, None]
-        for name in ("a", "b"):
-            beats[name][beyond] = _operands(rng, beats[name][beyond].shape, zeros=0)
+        for name, format in (("a", arithmetic.a), ("b", arithmetic.b)):
+            beats[name][beyond] = random_operands(rng, format, beats[name][beyond].shape, specials=0.1)
         return beats
 
 

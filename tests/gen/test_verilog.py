@@ -46,6 +46,19 @@ TILES = {
     "both sides": tile(1, 1, 4, side="both", lookahead=2),
     "longest reduction": tile(3, 1, 4, 1, max_reduction=1 << 24, output_rows=3),
     "paper": tile(4, 4, 16, 2),
+    "two integers, shifted": tile(2, 1, 3, 2, format="int8", format_b="int16", out="int8"),
+    "shifted, dense": tile(1, 2, 2, format="int16", out="int16"),
+    "integers as floats": tile(1, 1, 2, format="int8", out="float16"),
+    "all rows of floats": tile(2, 2, 2, 1, format="float8_e4m3fn", output_rows=2),
+    "two floats": tile(2, 1, 3, 2, format="float8_e5m2", format_b="float8_e4m3fn", out="float8_e5m2"),
+    "half precision": tile(1, 2, 2, 1, format="float16", out="float16", saturate=True),
+    "brain floats": tile(2, 2, 2, 2, format="bfloat16"),
+    "both sides of floats": tile(1, 1, 3, side="both", lookahead=2, format="float16", format_b="bfloat16"),
+    "least of all floats": tile(1, 1, 1, format="float4_e2m1fn", out="raw", max_reduction=1),
+    "one bit of a product": tile(1, 1, 2, 1, format="bfloat16", accumulator=(0, 0), out="float6_e3m2fn"),
+    "far below the subnormals": tile(1, 1, 2, format="float32", accumulator=(-200, -230), out="float32"),
+    "far above what is": tile(1, 1, 2, format="float8_e4m3fn", accumulator=(60, -3), out="float8_e4m3fn"),
+    "unbounded": tile(1, 1, 2, 1, format="bfloat16", accumulator="exact", max_reduction=1 << 24),
 }
 SWEEP = [
     tile(rows, columns, lanes, lookahead, interconnect=interconnect)
