@@ -109,7 +109,7 @@ def layers():
 def test_help_teaches(skiptile):
     status, output, _ = skiptile("--help")
     assert status == 0
-    for command in ("generate", "verify", "run", "show", "list", "doctor"):
+    for command in ("generate", "verify", "run", "report", "show", "list", "doctor"):
         assert command in output
         assert skiptile(command, "--help")[0] == 0
 
@@ -198,7 +198,7 @@ def test_run_own_tensors(skiptile, suffix):
     arguments = ("--tensors", f"own.{suffix}", "--conv", "conv=2,1", "--engine", "golden")
     status, output, _ = skiptile("run", "t.toml", *arguments, "--json", "r.json", "--html", "r.html")
     assert status == 0
-    assert "own on t: " in output
+    assert "own on t in int8: " in output
     results = json.loads(Path("r.json").read_text())
     passes = ("forward", "input-gradient", "weight-gradient")
     wanted = [("free", "forward"), *((layer, name) for layer in ("conv", "full") for name in passes)]
@@ -210,6 +210,47 @@ def test_run_own_tensors(skiptile, suffix):
     assert by_name["free", "forward"]["side"] == "b"
     assert [by_name["conv", "forward"][key] for key in "mkn"] == [18, 27, 4]
     assert "<html" in Path("r.html").read_text()
+
+
+@pytest.fixture
+def results(skiptile):
+    """Two files of results: of the design's own format, and of FP8."""
+    np.savez("own.npz", **layers())
+    arguments = ("run", "t.toml", "--tensors", "own.npz", "--conv", "conv=2,1", "--engine", "golden")
+    for name, more in (("int8", ()), ("fp8", ("--formats", "fp8"))):
+        assert skiptile(*arguments, *more, "--json", f"{name}.json")[0] == 0
+    return "int8.json", "fp8.json"
+
+
+def test_run_names_the_formats(skiptile):
+    np.savez("own.npz", **layers())
+    arguments = ("run", "t.toml", "--tensors", "own.npz", "--conv", "conv=2,1", "--engine", "golden")
+    assert "\nown on t in int8: " in skiptile(*arguments)[1]
+    output = skiptile(*arguments, "--formats", "fp8", "--html", "r.html")[1]
+    assert "\nown on t in float8_e4m3fn, gradients float8_e5m2: " in output
+    assert "e5m2 × e4m3fn" in Path("r.html").read_text()
+
+
+def test_report(skiptile, results):
+    status, output, _ = skiptile("report", *results, "--html", "r.html", "--json", "r.json")
+    assert status == 0
+    assert output.splitlines()[-1] == "charts: r.html"
+    rows = json.loads(Path("r.json").read_text())
+    runs = [json.loads(Path(name).read_text()) for name in results]
+    assert [row["file"] for row in rows] == ["int8.json", "fp8.json"]
+    for row, run in zip(rows, runs, strict=True):
+        assert row["formats"] == run["formats"]
+        assert row["error"] == run["total"]["error"] > 0
+        assert f"{row['error']:.1e}" in output
+        assert f"{row['speedup']:.2f}x" in output
+    assert Path("r.html").read_text().count("<details>") == 2
+
+
+def test_report_of_one_run_is_its_page(skiptile, results):
+    assert skiptile("report", results[0], "--html", "r.html")[0] == 0
+    arguments = ("--conv", "conv=2,1", "--engine", "golden", "--html", "s.html")
+    assert skiptile("run", "t.toml", "--tensors", "own.npz", *arguments)[0] == 0
+    assert Path("r.html").read_text() == Path("s.html").read_text()
 
 
 @needs_verilator
@@ -385,6 +426,63 @@ def test_one_file_for_two_results(refused):
     arguments = ("run", "t.toml", "--tensors", "own.npz", "--json", "same", "--html", "./same")
     assert refused(*arguments).endswith("same is to hold two different results")
     assert refused("verify", "t.toml", "--json", "same", "--junit", "same").endswith("different results")
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "bad.json: not a JSON file (Expecting value"),
+        (b"[design]", "bad.json: not a JSON file (Expecting value"),
+        (b"\xff\x00", "bad.json: not a JSON file ("),
+        (b"[" * 100_000, "bad.json: not a JSON file ("),
+        (b"1" * 5000, "bad.json: not a JSON file ("),
+        (b"[1, 2]", "bad.json: not the results of a run: they must be an object, not [1, 2]"),
+        (b"null", "bad.json: not the results of a run: they must be an object, not null"),
+        (b'{"design": "t"}', "bad.json: not the results of a run: workload is missing"),
+        (b'{"design": ["\\u001b[31m"]}', "bad.json: not the results of a run: design must be a text, not ["),
+        (b'{"a":' * 20 + b"1" + b"}" * 20, "bad.json: not the results of a run: values are nested more than"),
+    ],
+)
+def test_bad_files_of_results(refused, folder, results, data, sentence):
+    (folder / "bad.json").write_bytes(data)
+    error = refused("report", results[0], "bad.json", "--html", "r.html", "--json", "r.json")
+    assert error.startswith(sentence)
+    assert len(error) < 200
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        (["layers", 2, "cycles"], -5, "layers[2].cycles must be an integer from 0 to 2^53, not -5"),
+        (["layers", 0, "zeros_a"], 1.5, "layers[0].zeros_a must be a number from 0 to 1 or null, not 1.5"),
+        (["layers"], {}, "layers must be a list, not {}"),
+        (["layers", 1], 7, "layers[1] must be an object, not 7"),
+        (["passes", "forward"], None, "passes['forward'] must be an object, not null"),
+        (["passes", "\n", "x"], {}, "passes['\\n'].dense_cycles is missing"),
+        (["formats", "gradient"], 8, "formats.gradient must be a text, not 8"),
+        (["total", "exact"], "yes", 'total.exact must be true, false or null, not "yes"'),
+        (["total", "error"], "x" * 99, 'total.error must be a number from 0 to 1e300 or null, not "xxx'),
+    ],
+)
+def test_wrong_values_in_files_of_results(refused, folder, results, path, value, sentence):
+    run = json.loads((folder / results[1]).read_text())
+    inner = run
+    for key in path[:-1]:
+        inner = inner.setdefault(key, {}) if isinstance(inner, dict) else inner[key]
+    inner[path[-1]] = value
+    (folder / "bad.json").write_text(json.dumps(run))
+    assert refused("report", "bad.json").startswith(f"bad.json: not the results of a run: {sentence}")
+
+
+def test_report_refuses_what_it_cannot_read_or_write(refused, results):
+    assert refused("report", "none.json") == "none.json: No such file or directory"
+    assert refused("report", ".") == ".: Is a directory"
+    assert refused("report") == "Missing argument 'FILES...'."
+    assert refused("report", *results, "--html", "no/r.html") == "no/r.html: there is no folder no"
+    before = Path(results[1]).read_text()
+    error = refused("report", *results, "--json", f"./{results[1]}")
+    assert error == "fp8.json is to be read, so no result can be written there"
+    assert Path(results[1]).read_text() == before
 
 
 def test_output_is_a_file(refused, folder):

@@ -11,21 +11,38 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from skiptile.report import Results, Row, change, count, factor, percent, plain, ratio
+from skiptile.report import Results, Row, change, count, deviation, factor, percent, plain, ratio
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the steps of a training, which have an
 # order, in one hue from light to dark.
 _STEPS = ["#a6cee8", "#4a97cf", "#0a4f87", "#062b4a"]
 _ORANGE, _VERMILLION, _GREY, _INK, _GRID = "#e69f00", "#d55e00", "#8a94a0", "#1c2630", "#e3e8ed"
+APART = ["#0072b2", _ORANGE, "#009e73", "#cc79a7", "#56b4e9", _VERMILLION]
+BASELINE = {"color": _INK, "width": 1, "dash": "dash"}
+LAYOUT: dict[str, Any] = {
+    "template": "none",
+    "barmode": "overlay",
+    "margin": {"l": 64, "r": 16, "t": 64, "b": 40},
+    "font": {"family": "system-ui, sans-serif", "size": 13, "color": _INK},
+    "legend": {"orientation": "h", "x": 0, "y": 1, "yref": "container", "yanchor": "top"},
+    "hoverlabel": {"bgcolor": "white", "bordercolor": _GREY, "font": {"color": _INK}, "align": "left"},
+    "modebar": {"bgcolor": "white", "color": _GREY, "activecolor": _INK},
+}
+Y_AXIS: dict[str, Any] = {"gridcolor": _GRID, "zeroline": True, "zerolinecolor": _GREY, "tickformat": ","}
+AXIS_TITLE: dict[str, Any] = {"standoff": 8, "font": {"size": 13}}
 _LABEL_LENGTH = 18
 
-# Draws what the page carries as data, so that no script is ever made from names.
+# Draws what the page carries as data, so that no script is ever made from names; what is folded away has no
+# width to draw in, and waits.
 DRAW = """
 for (const [index, figure] of JSON.parse(document.getElementById("figures").textContent).entries()) {
-  Plotly.newPlot("chart-" + index, figure.data, figure.layout, {
+  const place = document.getElementById("chart-" + index);
+  const folded = place.closest("details:not([open])");
+  const draw = () => Plotly.newPlot(place, figure.data, figure.layout, {
     displaylogo: false, responsive: true,
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
   });
+  if (folded) folded.addEventListener("toggle", draw, {once: true}); else draw();
 }
 """
 
@@ -75,7 +92,7 @@ def make_charts(results: Results) -> list[Chart]:
         ],
         "speed-up [x]",
     )
-    speedup.add_hline(y=1, line={"color": _INK, "width": 1, "dash": "dash"})
+    speedup.add_hline(y=1, line=BASELINE)
     zeros = grid.figure(
         [
             _Series("as in the tile's format", lambda row, operand: row[f"zeros_{operand}"]),
@@ -160,12 +177,12 @@ class _Grid:
                         "legendgroup": f"{one.name} {index}",
                         "showlegend": at == (1, 1),
                         "hoverinfo": "text",
-                        "hovertext": [_hover(row) for row in own],
+                        "hovertext": [hover(row) for row in own],
                     }
                     figure.add_trace(self._shaped(one, index, trace), row=at[0], col=at[1])
                     if not one.symbol:
                         self._mark_undefined(figure, at, trace)
-        _same_scale(figure, least=100 if percent else 1)
+        same_scale(figure, least=100 if percent else 1)
         return figure
 
     def cycles_figure(self) -> go.Figure:
@@ -194,7 +211,7 @@ class _Grid:
                 }
                 figure.add_trace(go.Bar(**trace, width=0.19, marker={"color": color}), row=at[0], col=at[1])
                 self._mark_undefined(figure, at, trace)
-        _same_scale(figure, least=1)
+        same_scale(figure, least=1)
         return figure
 
     def _panels(self, y_title: str, columns: tuple[str, ...], percent: bool) -> go.Figure:
@@ -214,16 +231,7 @@ class _Grid:
             vertical_spacing=36 / total if count > 1 else 0,
             horizontal_spacing=gap,
         )
-        figure.update_layout(
-            template="none",
-            barmode="overlay",
-            height=total,
-            margin={"l": 64, "r": 16, "t": 64, "b": 40},
-            font={"family": "system-ui, sans-serif", "size": 13, "color": _INK},
-            legend={"orientation": "h", "x": 0, "y": 1, "yref": "container", "yanchor": "top"},
-            hoverlabel={"bgcolor": "white", "bordercolor": _GREY, "font": {"color": _INK}, "align": "left"},
-            modebar={"bgcolor": "white", "color": _GREY, "activecolor": _INK},
-        )
+        figure.update_layout(LAYOUT, height=total)
         for index in range(len(titles)):  # plotly puts them in the middle
             left = index % len(columns) * (1 + gap) / len(columns)
             figure.update_annotations(x=left, xanchor="left", font={"size": 13}, selector=index)
@@ -237,12 +245,11 @@ class _Grid:
             zeroline=False,
             automargin=True,
         )
-        figure.update_yaxes(gridcolor=_GRID, zeroline=True, zerolinecolor=_GREY, tickformat=",")
-        title = {"standoff": 8, "font": {"size": 13}}
-        figure.update_yaxes(title={"text": y_title, **title}, automargin=True, col=1)
+        figure.update_yaxes(Y_AXIS)
+        figure.update_yaxes(title={"text": y_title, **AXIS_TITLE}, automargin=True, col=1)
         if percent:
             figure.update_yaxes(tickvals=[0, 25, 50, 75, 100])
-        figure.update_xaxes(title={"text": "layer", **title}, row=count)
+        figure.update_xaxes(title={"text": "layer", **AXIS_TITLE}, row=count)
         return figure
 
     def _panel_rows(self, columns: tuple[str, ...]) -> list[tuple[tuple[int, int], str, list[Row]]]:
@@ -274,20 +281,24 @@ class _Grid:
         """A dash where there is no bar, so that undefined is not read as nought."""
         places = [x for x, y in zip(trace["x"], trace["y"], strict=True) if y is None]
         if places:
-            dash = go.Scatter(
-                x=places,
-                y=[0] * len(places),
-                mode="text",
-                text=["-"] * len(places),
-                textfont={"size": 18},
-                textposition="top center",
-                hoverinfo="skip",
-                showlegend=False,
-            )
-            figure.add_trace(dash, row=at[0], col=at[1])
+            figure.add_trace(words(dict.fromkeys(places, "-")), row=at[0], col=at[1])
 
 
-def _same_scale(figure: go.Figure, least: float) -> None:
+def words(texts: dict[float, str], height: float = 0) -> go.Scatter:
+    """Short words at places along x, where there is no value to draw."""
+    return go.Scatter(
+        x=list(texts),
+        y=[height] * len(texts),
+        mode="text",
+        text=list(texts.values()),
+        textfont={"size": 18},
+        textposition="top center",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def same_scale(figure: go.Figure, least: float) -> None:
     """Panels to be compared have one scale, from nought."""
     values = [value for trace in figure.to_dict()["data"] for value in trace["y"] if value is not None]
     figure.update_yaxes(range=[0, 1.1 * max([least, *values])])
@@ -304,7 +315,8 @@ def _sum(values: Any) -> int | None:
     return None if any(value is None for value in values) else sum(values)
 
 
-def _hover(row: Row) -> str:
+def hover(row: Row) -> str:
+    """All about one layer and pass."""
     step = f", {label(row['step'])}" if row["step"] else ""
     capped = ratio(row["dense_cycles"], row["ideal_capped_cycles"])
     lines = [
@@ -315,6 +327,7 @@ def _hover(row: Row) -> str:
         f"elapsed {count(row['dense_elapsed'])} dense, {count(row['elapsed'])} sparse",
         f"zeros a {_zeros(row, 'a')} %, b {_zeros(row, 'b')} %, skipped on {label(row['side'])}",
         f"utilisation {label(percent(row['utilisation']))} %",
+        f"{label(row['format_a'])} x {label(row['format_b'])}: error {deviation(row['error'])}",
     ]
     return "<br>".join(lines)
 

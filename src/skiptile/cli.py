@@ -1,29 +1,30 @@
 """The command line."""
 
-import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from skiptile import __version__
-from skiptile.report import plain
-
-stderr = Console(stderr=True)
-stdout = Console()
+from skiptile.console import check_writable, mistakes, progress_lines, stderr, stdout, write, write_json
+from skiptile.report import Results, plain
 
 DESIGN = click.argument("design", type=click.Path(path_type=Path))
 JSON = click.option(
     "--json", "json_path", metavar="FILE", type=click.Path(path_type=Path), help="Also write this as JSON."
+)
+HTML = click.option(
+    "--html",
+    "html_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also write one self-contained page with charts.",
 )
 ENGINE_NAMES = ("rtl", "golden")
 TITLES = {
@@ -45,7 +46,8 @@ def cli() -> None:
     skiptile show designs/tile4x4.toml                 what it will be
     skiptile generate designs/tile4x4.toml -o out/     its Verilog and manifest
     skiptile verify designs/tile4x4.toml               prove it against the golden model
-    skiptile run designs/tile4x4.toml --workload digits-cnn
+    skiptile run designs/tile4x4.toml --workload digits-cnn --json one.json
+    skiptile report one.json two.json --html runs.html
     """
 
 
@@ -118,16 +120,16 @@ def verify(
     from skiptile.sim.verify import verify_design
 
     checked = read_design(design)
-    _check_writable(junit, waves, json_path)
-    with _progress() as show:
+    check_writable(junit, waves, json_path)
+    with progress_lines() as show:
         outcome = verify_design(
             checked, cases=cases, seed=seed, waves=waves, progress=show("verifying", "cases")
         )
     stdout.print(outcome.table())
     if junit is not None:
-        _write(junit, outcome.junit())
+        write(junit, outcome.junit())
     if json_path is not None:
-        _write_json(json_path, outcome.to_dict())
+        write_json(json_path, outcome.to_dict())
     if not outcome.passed:
         raise click.ClickException(outcome.summary())
     click.echo(outcome.summary())
@@ -171,13 +173,7 @@ def verify(
 @click.option(
     "--batch", default=32, show_default=True, type=click.IntRange(1), help="Images in a training step."
 )
-@click.option(
-    "--html",
-    "html_path",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write one self-contained page with charts.",
-)
+@HTML
 @JSON
 def run(
     design: Path,
@@ -211,15 +207,15 @@ def run(
     if workload is not None and workload not in WORKLOADS:
         raise click.UsageError(f"--workload must be one of {', '.join(WORKLOADS)}, not {workload!r}")
     if formats is not None:
-        with _mistakes("--formats"):
+        with mistakes("--formats"):
             tensor_formats(formats)
     checked = read_design(design)
-    _check_writable(html_path, json_path)
-    with _progress() as show:
+    check_writable(html_path, json_path)
+    with progress_lines() as show:
         if tensors is not None:
             load = read_workload(tensors, convolutions)
         else:
-            with _mistakes("--batch"):
+            with mistakes("--batch"):
                 load = WORKLOADS[str(workload)](seed=seed, batch=batch, progress=show("training", "steps"))
         results = measure(load, checked, formats=formats, engine=engine, progress=show("running", "passes"))
     stdout.print(report.table(results))
@@ -228,10 +224,41 @@ def run(
     if json_path is not None:
         report.write_json(results, json_path)
     if html_path is not None:
-        report.write_html(results, html_path)
-        click.echo(f"charts: {html_path}")
+        _write_page([results], html_path)
     if results["total"]["exact"] is False:
         raise click.ClickException("the RTL and the golden model differ: see the column 'exact'")
+
+
+# ---- report ----
+
+
+@cli.command("report")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@HTML
+@JSON
+def report_(files: tuple[Path, ...], html_path: Path | None, json_path: Path | None) -> None:
+    """Set the runs in FILES, as `skiptile run --json` writes them, side by side.
+
+    Shows each run's formats, speed-up by pass, error and overflow; the page has all of each run besides.
+    """
+    from skiptile import comparison
+    from skiptile.results import read_results
+
+    check_writable(html_path, json_path, sources=files)
+    runs = [read_results(path) for path in files]
+    rows = comparison.compare(runs)
+    stdout.print(comparison.table(rows))
+    if json_path is not None:
+        write_json(json_path, [{"file": str(path), **row} for path, row in zip(files, rows, strict=True)])
+    if html_path is not None:
+        _write_page(runs, html_path)
+
+
+def _write_page(runs: Sequence[Results], path: Path) -> None:
+    from skiptile.page import write_html  # slow to import, and needed for no other view
+
+    write_html(runs, path)
+    click.echo(f"charts: {path}")
 
 
 # ---- show, list, doctor ----
@@ -256,7 +283,7 @@ def show(design: Path, json_path: Path | None) -> None:
         stdout.print(table)
         stdout.print()
     if json_path is not None:
-        _write_json(json_path, sections)
+        write_json(json_path, sections)
 
 
 @cli.command("list")
@@ -291,74 +318,10 @@ def doctor(clean: bool, json_path: Path | None) -> None:
     click.echo(f"build cache: {cache.folder()}, {size / 1e6:.1f} MB" + (", emptied" if clean else ""))
     if json_path is not None:
         versions = {tool.name: tool.version for tool in tools}
-        _write_json(json_path, {"tools": versions, "cache": {"folder": str(cache.folder()), "bytes": size}})
+        write_json(json_path, {"tools": versions, "cache": {"folder": str(cache.folder()), "bytes": size}})
     missing = [tool.name for tool in tools if not tool.version and tool.required]
     if missing:
         raise click.ClickException(f"missing: {', '.join(missing)}")
-
-
-# ---- what the commands share ----
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, str], Callable[[float, int, str], None]]]:
-    """Gives a function that adds a line of progress and returns the callback that moves it."""
-    columns = (
-        TextColumn("{task.description:10}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}", markup=False),
-    )
-    with Progress(*columns, console=stderr) as progress:
-
-        def add(description: str, unit: str) -> Callable[[float, int, str], None]:
-            tasks: list[TaskID] = []
-
-            def move(done: float, total: int, what: str) -> None:
-                if not tasks:  # what never begins shows no line
-                    tasks.append(progress.add_task(description, total=total, unit=unit, what=""))
-                progress.update(tasks[0], completed=done, total=total, what=plain(what))
-
-            return move
-
-        yield add
-
-
-@contextmanager
-def _mistakes(option: str) -> Iterator[None]:
-    """Turns what a golden function refuses into a user's mistake."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise click.UsageError(f"{option}: {error}") from error
-
-
-def _check_writable(*paths: Path | None) -> None:
-    """Find out before the work, not after it, that a result could not be written."""
-    given = [path.absolute() for path in paths if path is not None]
-    for path in given:
-        if given.count(path) > 1:
-            raise click.ClickException(f"{path} is to hold two different results")
-    for path in paths:
-        if path is None:
-            continue
-        if path.is_dir():
-            raise click.ClickException(f"{path} is a folder; a file is wanted")
-        if not path.parent.is_dir():
-            raise click.ClickException(f"{path}: there is no folder {path.parent}")
-        if not os.access(path.parent, os.W_OK):
-            raise click.ClickException(f"{path}: no permission to write in {path.parent}")
-
-
-def _write(path: Path, text: str) -> None:
-    from skiptile.gen.output import write_atomically
-
-    write_atomically(path, text.encode())
-
-
-def _write_json(path: Path, value: Any) -> None:
-    _write(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def main() -> None:
@@ -390,11 +353,13 @@ def _user_errors() -> tuple[type[Exception], ...]:
     """Errors that are about the user's input or machine, and say so in one sentence."""
     from skiptile.gen.design import DesignError
     from skiptile.gen.yosys import YosysError
+    from skiptile.results import ResultsError
     from skiptile.sim.measure import WorkloadError
     from skiptile.sim.tools import ToolError
     from skiptile.tensors import TensorError
 
-    return (DesignError, TensorError, ToolError, WorkloadError, YosysError, OSError, ImportError, MemoryError)
+    ours = (DesignError, ResultsError, TensorError, ToolError, WorkloadError, YosysError)
+    return (*ours, OSError, ImportError, MemoryError)
 
 
 def _sentence(error: Exception) -> str:

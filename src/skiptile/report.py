@@ -1,11 +1,9 @@
-"""The results of a run, for people and for programs: a table, one line, JSON, and one HTML page.
+"""The results of a run, for people and for programs: a table, one line, JSON.
 
 Results are the plain dict that ``skiptile run`` makes. Names in it are a user's text: whatever they hold,
 they are shown, never run. A value that is undefined (None) is shown as "-".
 """
 
-import base64
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +22,11 @@ from skiptile.gen.output import write_atomically
 Results = Mapping[str, Any]
 Row = Mapping[str, Any]
 
-_PASS_SHORT = {"forward": "forward", "input-gradient": "in-grad", "weight-gradient": "wt-grad"}
+ERROR = "of results against float64 of the real tensors: norm of the difference / norm; in totals the worst"
+OVERFLOW = "results that lost a product too large for the accumulator's window"
+EXACT = "every result compared, bit for bit, with the golden model; -: nothing was simulated"
+
+_PASS_SHORT = {"input-gradient": "in-grad", "weight-gradient": "wt-grad"}
 
 
 # Values as text
@@ -59,6 +61,13 @@ def percent(value: float | None, digits: int = 1) -> str:
     return text
 
 
+def deviation(value: float | None) -> str:
+    """A relative error; only an exact nought is 0."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:.1e}" if value else "0"
+
+
 def change(before: float | None, after: float | None, digits: int = 1, arrow: str = "→") -> str:
     """Two fractions in percent, or one where they are the same."""
     first, second = percent(before, digits), percent(after, digits)
@@ -74,6 +83,23 @@ def fact(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.4g}" if isinstance(value, float) else plain(value)
+
+
+def formats_used(formats: Mapping[str, str]) -> str:
+    """The formats of the tensors: one, or the activations' and those that differ from it."""
+    most = formats["activation"]
+    others = [f", {name}s {formats[name]}" for name in ("weight", "gradient") if formats[name] != most]
+    return plain(most + "".join(others))
+
+
+def short_format(name: str) -> str:
+    """A format's name where room is scarce: as in the names of a design's sisters."""
+    return plain(name.removeprefix("float8_"))
+
+
+def short_pass(name: str) -> str:
+    """A pass's name, in as few letters as a table on a terminal has room for."""
+    return _PASS_SHORT.get(name, plain(name))
 
 
 def ratio(before: float | None, after: float | None) -> float | None:
@@ -104,7 +130,7 @@ def _utilisation(rows: list[Row]) -> float | None:
     return sum(utilisation * cycles for utilisation, cycles in busy) / sum(cycles for _, cycles in busy)
 
 
-def _totals(results: Results) -> list[Row]:
+def totals(results: Results) -> list[Row]:
     """A row per pass and one for all, with the utilisation that their layers have together."""
     layers = results["layers"]
     rows = [
@@ -118,7 +144,7 @@ def _totals(results: Results) -> list[Row]:
     ]
 
 
-def _exactness(results: Results) -> tuple[bool | None, str]:
+def exactness(results: Results) -> tuple[bool | None, str]:
     """Whether all results that were compared are right, None if none was; and that in words."""
     if not results["layers"]:
         return False, "no results"
@@ -133,10 +159,15 @@ def _exactness(results: Results) -> tuple[bool | None, str]:
     return True, f"all {len(verdicts)} results exact" if len(verdicts) > 1 else "the one result exact"
 
 
-def _legend(results: Results) -> list[tuple[str, str]]:
+def mixed_formats(results: Results) -> bool:
+    """Whether operands had more than one format, so that a reader must see which."""
+    return len({row[key] for row in results["layers"] for key in ("format_a", "format_b")}) > 1
+
+
+def legend(results: Results) -> list[tuple[str, str]]:
     """What the columns mean, in plain words."""
     steps = results["geometry"].get("lookahead")
-    most = "lookahead + 1" if steps is None else str(int(steps) + 1)
+    most = str(steps + 1) if isinstance(steps, int) else "lookahead + 1"
     return [
         ("zeros a, b", "% of zeros in each operand: as real numbers → in the tile's number format"),
         ("side", "the operand whose zeros are skipped"),
@@ -146,19 +177,25 @@ def _legend(results: Results) -> list[tuple[str, str]]:
         ("capped", f"the same, but at most {most} steps of a reduction finish in one cycle, as in the tile"),
         ("speed-up", "dense cycles / cycles; real zeros: with only the zeros that the real numbers have"),
         ("util", "share of multiplier slots in issue cycles that do useful work"),
-        ("exact", "every result compared, bit for bit, with the golden model; -: nothing was simulated"),
+        ("error", ERROR),
+        ("exact", EXACT),
     ]
 
 
+def subject(results: Row) -> str:
+    """What ran, on what, in which formats."""
+    formats = formats_used(results["formats"])
+    return f"{plain(results['workload'])} on {plain(results['design'])} in {formats}"
+
+
 def summary(results: Results) -> str:
-    """One line: how much faster, and whether it is right."""
-    passes = ", ".join(
-        f"{plain(name)} {factor(total['speedup'])}" for name, total in results["passes"].items()
-    )
-    speedup = factor(results["total"]["speedup"])
+    """One line: how much faster, in which formats, and whether it is right."""
+    passes = [f"{plain(name)} {factor(total['speedup'])}" for name, total in results["passes"].items()]
+    by_pass = f" ({', '.join(passes)})" if passes else ""
+    total = results["total"]
+    lost = f", overflow {count(total['overflow'])} ({OVERFLOW})" if total["overflow"] else ""
     return (
-        f"{plain(results['workload'])} on {plain(results['design'])}: {speedup} over dense"
-        f"{f' ({passes})' if passes else ''}, {_exactness(results)[1]}"
+        f"{subject(results)}: {factor(total['speedup'])} over dense{by_pass}, {exactness(results)[1]}{lost}"
     )
 
 
@@ -166,11 +203,54 @@ def summary(results: Results) -> str:
 
 
 @dataclass(frozen=True)
-class _Column:
-    header: str
+class Column:
+    """A column of a table on a terminal; what is not to be folded is never cut either."""
+
+    header: str | Text
     cell: Callable[[Row, bool], str]  # of a row, in ASCII only
     in_totals: bool = True
     left: bool = False
+    folds: bool = False
+    style: Callable[[Row], str] = lambda _: ""
+
+    def text(self, row: Row, ascii_only: bool) -> Text:
+        return Text(self.cell(row, ascii_only), style=self.style(row))
+
+
+def empty_table(columns: Iterable[Column], gap: int = 1, longest: int | None = None) -> Table:
+    """A table of these columns, ``gap`` more than one space apart, of which some fold at ``longest``."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(
+            column.header,
+            justify="left" if column.left else "right",
+            vertical="bottom",
+            no_wrap=not column.folds,  # numbers stay whole
+            overflow="fold",
+            max_width=longest if column.folds else None,
+        )
+    return table
+
+
+def legend_table(meanings: Iterable[tuple[str, str]], ascii_only: bool) -> Table:
+    """What the columns mean, below a table."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for name, meaning in meanings:
+        meaning = meaning.replace("→", "->") if ascii_only else meaning
+        grid.add_row(Text(name, style="bold", no_wrap=True), Text(meaning, style="dim"))
+    return grid
+
+
+def _tick(row: Row, ascii_only: bool) -> str:
+    if row["exact"] is None:
+        return "-"
+    return ("yes" if ascii_only else "✓") if row["exact"] else "NO"
+
+
+ERROR_COLUMN = Column("error", lambda row, _: deviation(row["error"]))
+EXACT_COLUMN = Column(
+    "exact", _tick, style=lambda row: {True: "green", False: "bold red", None: "dim"}[row["exact"]]
+)
 
 
 def _short_count(value: int | None) -> str:
@@ -180,37 +260,32 @@ def _short_count(value: int | None) -> str:
     return count(value)
 
 
-def _zeros(operand: str) -> _Column:
+def _zeros(operand: str) -> Column:
     def cell(row: Row, ascii_only: bool) -> str:
         before, after = row[f"zeros_{operand}_real"], row[f"zeros_{operand}"]
         return change(before, after, 0, ">" if ascii_only else "→")
 
-    return _Column(f"zeros\n{operand} %", cell, in_totals=False)
+    return Column(f"zeros\n{operand} %", cell, in_totals=False)
 
 
-def _counted(header: str, key: str) -> _Column:
-    return _Column(header, lambda row, _: _short_count(row[key]))
-
-
-def _tick(row: Row, ascii_only: bool) -> str:
-    if row["exact"] is None:
-        return "-"
-    return ("yes" if ascii_only else "✓") if row["exact"] else "NO"
+def _counted(header: str, key: str) -> Column:
+    return Column(header, lambda row, _: _short_count(row[key]))
 
 
 _LAYER = [
-    _Column("layer", lambda row, _: plain(row["layer"]), left=True),
-    _Column("pass", lambda row, _: _PASS_SHORT.get(row["pass"], plain(row["pass"])), left=True),
+    Column("layer", lambda row, _: plain(row["layer"]), left=True, folds=True),
+    Column("pass", lambda row, _: short_pass(row["pass"]), left=True),
 ]
 _SHAPE = [
-    _Column(
+    Column(
         "m x k x n",
-        lambda row, _: (f"{row['groups']} * " if row["groups"] != 1 else "")
-        + f"{row['m']} x {row['k']} x {row['n']}",
+        lambda row, _: (
+            (f"{row['groups']} * " if row["groups"] != 1 else "") + f"{row['m']} x {row['k']} x {row['n']}"
+        ),
         in_totals=False,
     )
 ]
-_ZEROS = [_zeros("a"), _zeros("b"), _Column("side", lambda row, _: plain(row["side"]), in_totals=False)]
+_ZEROS = [_zeros("a"), _zeros("b"), Column("side", lambda row, _: plain(row["side"]), in_totals=False)]
 _CYCLES = [
     _counted("dense\ncycles", "dense_cycles"),
     _counted("cycles", "cycles"),
@@ -218,12 +293,12 @@ _CYCLES = [
     _counted("capped\nideal", "ideal_capped_cycles"),
 ]
 _RATES = [
-    _Column("speed\nup", lambda row, _: factor(row["speedup"])),
-    _Column("real\nzeros", lambda row, _: factor(row["real_speedup"])),
-    _Column("util\n%", lambda row, _: percent(row["utilisation"], 0)),
+    Column("speed\nup", lambda row, _: factor(row["speedup"])),
+    Column("real\nzeros", lambda row, _: factor(row["real_speedup"])),
+    Column("util\n%", lambda row, _: percent(row["utilisation"], 0)),
 ]
 _ELAPSED = [_counted("dense\nelapsed", "dense_elapsed"), _counted("elapsed", "elapsed")]
-_EXACT = [_Column("exact", _tick)]
+_RIGHT = [ERROR_COLUMN, EXACT_COLUMN]
 
 
 class _ResultsTable:
@@ -233,8 +308,8 @@ class _ResultsTable:
         self._results = results
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        one = [*_LAYER, *_ZEROS, *_CYCLES, *_RATES, *_ELAPSED, *_EXACT]
-        two = [[*_LAYER, *_ZEROS, *_RATES, *_EXACT], [*_LAYER, *_CYCLES, *_ELAPSED]]
+        one = [*_LAYER, *_ZEROS, *_CYCLES, *_RATES, *_ELAPSED, *_RIGHT]
+        two = [[*_LAYER, *_ZEROS, *_RATES, *_RIGHT], [*_LAYER, *_CYCLES, *_ELAPSED]]
         tables: list[Table] = []
         forms = [([one[:2] + _SHAPE + one[2:]], 1, 24), ([one], 1, 24), ([one], 0, 16), (two, 0, 24)]
         for columns_of_each, gap, longest in forms:
@@ -245,41 +320,20 @@ class _ResultsTable:
         for table in tables:
             yield table
             yield ""
-        legend = Table.grid(padding=(0, 2, 0, 0))
-        for name, meaning in _legend(self._results):
-            meaning = meaning.replace("→", "->") if options.ascii_only else meaning
-            legend.add_row(Text(name, style="bold", no_wrap=True), Text(meaning, style="dim"))
-        yield legend
+        yield legend_table(legend(self._results), options.ascii_only)
 
-    def _table(self, columns: list[_Column], gap: int, longest_name: int, ascii_only: bool) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False, show_edge=False)
-        for index, column in enumerate(columns):
-            foldable = index == 0  # the layer's name, at most: numbers stay whole
-            table.add_column(
-                column.header,
-                justify="left" if column.left else "right",
-                vertical="bottom",
-                no_wrap=not foldable,
-                overflow="fold",
-                max_width=longest_name if foldable else None,
-            )
+    def _table(self, columns: list[Column], gap: int, longest_name: int, ascii_only: bool) -> Table:
+        table = empty_table(columns, gap, longest_name)
         for step, rows in by_step(self._results["layers"]).items():
             if step:
                 table.add_row(Text(plain(step), style="bold"))
             for row in rows:
-                table.add_row(*(self._cell(column, row, ascii_only) for column in columns))
+                table.add_row(*(column.text(row, ascii_only) for column in columns))
             table.add_section()
-        for row in _totals(self._results):
-            cells = [self._cell(c, row, ascii_only) if c.in_totals else Text() for c in columns]
+        for row in totals(self._results):
+            cells = [c.text(row, ascii_only) if c.in_totals else Text() for c in columns]
             table.add_row(*cells, style="bold" if row["pass"] == "all" else None)
         return table
-
-    @staticmethod
-    def _cell(column: _Column, row: Row, ascii_only: bool) -> Text:
-        style = ""
-        if column in _EXACT:
-            style = {True: "green", False: "bold red", None: "dim"}[row["exact"]]
-        return Text(column.cell(row, ascii_only), style=style)
 
 
 def table(results: Results) -> _ResultsTable:
@@ -287,63 +341,7 @@ def table(results: Results) -> _ResultsTable:
     return _ResultsTable(results)
 
 
-# Files
-
-
 def write_json(results: Results, path: Path | str) -> None:
     """Write the results as strict JSON, whole or not at all; raises OSError with the path."""
     text = json.dumps(results, indent=1, allow_nan=False)
     write_atomically(Path(path), text.encode() + b"\n")
-
-
-def write_html(results: Results, path: Path | str) -> None:
-    """Write one page that needs no other file and no network, whole or not at all; raises OSError."""
-    write_atomically(Path(path), html(results).encode())
-
-
-def html(results: Results) -> str:
-    """The page: facts, headline numbers, charts, and everything again as a table."""
-    import jinja2  # slow to import, and needed for no other view
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
-
-    from skiptile.charts import DRAW, make_charts
-
-    charts = make_charts(results)
-    data = json.dumps([json.loads(chart.figure.to_json() or "") for chart in charts], allow_nan=False)
-    # Inside a script element no text is escaped, so nothing that could end it may be there.
-    for character in "<>&":
-        data = data.replace(character, f"\\u{ord(character):04x}")
-    scripts = [get_plotlyjs(), DRAW] if charts else []
-    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        plain=plain, count=count, factor=factor, percent=percent, fact=fact, words=_words
-    )
-    return environment.get_template("report.html.jinja").render(
-        results=results,
-        total=results["total"],
-        steps=by_step(results["layers"]),
-        totals=_totals(results),
-        exactness=_exactness(results),
-        legend=_legend(results),
-        charts=charts,
-        data=Markup(data),
-        scripts=[Markup(script) for script in scripts],
-        script_policy=" ".join(f"'sha256-{value}'" for value in hashes) or "'none'",
-        change=change,
-        ratio=ratio,
-        differs=differs,
-        verdict={True: "right", False: "wrong", None: "unknown"}.get,
-        mark={True: "✓", False: "✗ no", None: "-"}.get,
-    )
-
-
-def _words(name: object) -> str:
-    return plain(name).replace("_", " ")
