@@ -12,7 +12,7 @@ from skiptile.golden.schedule import Schedule, schedule
 
 LONGEST = 24  # steps
 ZEROS = (0, 0.3, 0.6, 0.9, 1)
-SPECIALS = (0, 0, 0.02, 0.5)  # shares of NaN, infinities and the like
+SPECIALS = (0, 0, 0.05, 0.5)  # shares of NaN, infinities and the like
 
 Arrays = dict[str, np.ndarray]
 Product = tuple[np.ndarray, np.ndarray]  # a (columns, k) and b (k, rows) of one job

@@ -39,8 +39,8 @@ def random_operands(
     Floats of a very wide range keep to exponents from 2^-30 to 2^6, whose products a window can hold.
 
     Args:
-        zeros: share of positive zeros; floats get a few negative ones too.
-        specials: share of NaN, infinities and corners of the widest range.
+        zeros: share of positive zeros among the numbers; floats get a few negative ones too.
+        specials: share of `corners`: NaN, infinities, and numbers of the widest range.
     """
     if isinstance(format, IntegerFormat):
         patterns = rng.integers(format.smallest, format.largest + 1, shape).astype(format.dtype)
@@ -50,9 +50,10 @@ def random_operands(
         if _is_wide(format):
             edges = edges[np.abs(format.decode(edges)) < 2]
     patterns = np.where(rng.random(shape) < 0.1, rng.choice(edges, shape), patterns)
+    patterns = np.where(rng.random(shape) < zeros, 0, patterns)
     if specials:
         patterns = np.where(rng.random(shape) < specials, rng.choice(corners(format), shape), patterns)
-    return np.where(rng.random(shape) < zeros, 0, patterns).astype(format.dtype)
+    return patterns.astype(format.dtype)
 
 
 def full_scale(arithmetic: Arithmetic) -> tuple[int, int]:
@@ -61,8 +62,10 @@ def full_scale(arithmetic: Arithmetic) -> tuple[int, int]:
     if isinstance(a, IntegerFormat) or isinstance(b, IntegerFormat):
         return (-1 << a.bits - 1), (-1 << b.bits - 1)
     excess = max(0, arithmetic.products[0] - arithmetic.window[0])
-    first = min(excess // 2, a.largest_bits >> a.fraction_bits)
-    second = min(excess - first, b.largest_bits >> b.fraction_bits)
+    room_a, room_b = (format.largest_bits >> format.fraction_bits for format in (a, b))
+    second = min(excess // 2, room_b)
+    first = min(excess - second, room_a)
+    second = min(excess - first, room_b)
     return a.largest_bits - (first << a.fraction_bits), b.largest_bits - (second << b.fraction_bits)
 
 

@@ -274,7 +274,7 @@ def show(design: Path, json_path: Path | None) -> None:
 
     sections = describe(read_design(design))
     for title, rows in sections.items():
-        stdout.print(TITLES.get(title, title), style="bold", highlight=False)
+        stdout.print(Text(TITLES.get(title, title), style="bold"))
         table = Table(show_header=False, box=None, padding=(0, 2))
         for name, value in rows.items():
             if isinstance(value, list):

@@ -24,6 +24,9 @@ TILES = {
     "all rows": MacTileParams(rows=3, columns=1, lanes=4, lookahead=3, output_rows=3),
     "both sides": MacTileParams(rows=1, columns=1, lanes=5, side="both"),
     "paper": MacTileParams(rows=4, columns=4, lanes=16),
+    "bfloat16": MacTileParams(rows=2, columns=1, lanes=3, format="bfloat16"),
+    "FP8, dense": MacTileParams(rows=1, columns=2, lanes=2, format="float8_e5m2", lookahead=0),
+    "shifted": MacTileParams(rows=2, columns=1, lanes=2, format="int8", format_b="int16", out="int8"),
 }
 
 
@@ -112,7 +115,7 @@ def test_passes_and_fails_in_verilator(tmp_path):
 @needs_icarus
 @pytest.mark.parametrize(("pattern", "replacement", "message"), MUTANTS.values(), ids=MUTANTS)
 def test_fails_where_the_verilog_is_wrong(tmp_path, pattern, replacement, message):
-    write(tmp_path, DENSE)
+    write(tmp_path, DENSE, seed=4)  # so that the first reset interrupts a reduction
     mutate(tmp_path / "t.v", pattern, replacement)
     output = simulate_icarus(tmp_path, *FILES)
     assert re.search(rf"^FAIL: .*{message}", output, re.MULTILINE), output

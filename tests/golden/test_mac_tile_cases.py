@@ -1,7 +1,10 @@
 """Golden vectors against plain loops over what the ports' contract says."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from fraction_reference import Reference
 
 from skiptile.golden.mac_tile import MacTileParams, schedule
 from skiptile.golden.mac_tile_cases import random_case
@@ -17,6 +20,12 @@ TILES = [
     tile(4, 2, 3, 2, output_rows=2),
     tile(1, 1, 5, 3, side="both"),
     tile(3, 1, 2, 1, output_rows=3, max_reduction=7),
+]
+OTHERS = [
+    tile(2, 3, 2, 2, format="bfloat16"),
+    tile(1, 1, 4, 3, side="both", format="float16", format_b="float8_e5m2"),
+    tile(2, 1, 2, 0, output_rows=2, format="float8_e4m3fn", out="raw"),
+    tile(2, 1, 2, 1, format="int8", format_b="int16", out="int8"),
 ]
 each_tile = pytest.mark.parametrize("params", TILES, ids=lambda p: f"{p.rows}x{p.columns}x{p.lanes}")
 
@@ -55,6 +64,31 @@ def test_outputs_follow_from_the_inputs(params):
             assert outputs["effectual"][beat] == pairs.sum()
             beat += 1
     assert beat == len(outputs["last"]) == 30 * params.result_beats
+
+
+@pytest.mark.parametrize("params", OTHERS, ids=lambda p: f"{p.format}-{p.format_b}")
+def test_results_of_other_formats_follow_from_the_inputs(params):
+    inputs, outputs = random_case(params, 25, 3)
+    arithmetic = params.arithmetic
+    shifts = inputs["shift"][inputs["last"] == 1] if arithmetic.shift_bits else np.zeros(25, int)
+    if arithmetic.shift_bits:
+        assert len(set(shifts)) > 5
+    results, flags = (
+        outputs[name].reshape(25, params.rows, params.columns) if name in outputs else None
+        for name in ("result", "flags")
+    )
+    reference = Reference(**{name: getattr(params, name) for name in params.ARITHMETIC_KEYS})
+    for index, (a, b) in enumerate(reductions(inputs)):
+        for row, column in np.ndindex(params.rows, params.columns):
+            x, y = a[:, column].ravel().tolist(), b[:, row].ravel().tolist()
+            if arithmetic.is_float:
+                wanted = reference.dot(x, y)
+                assert (results[index, row, column], flags[index, row, column]) == wanted
+            else:
+                total = Fraction(sum(map(int.__mul__, x, y)), 1 << int(shifts[index]))
+                assert results[index, row, column] == max(-128, min(127, round(total)))
+    if arithmetic.is_float:
+        assert len(np.unique(flags)) > 1
 
 
 @each_tile

@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skiptile.golden.quantise import check_finite, quantise
+from skiptile.golden.formats import FORMATS
+from skiptile.golden.quantise import check_finite, quantise, tensor_formats
 
 
 def exact(tensor):
@@ -109,3 +110,48 @@ def test_not_finite_is_refused():
 def test_other_dtypes_are_refused(dtype):
     with pytest.raises(TypeError, match="w must hold float16, float32 or float64 to be quantised, not"):
         quantise(np.ones(3, dtype), name="w")
+
+
+@pytest.mark.parametrize("format", ["int16", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"])
+@pytest.mark.parametrize("exponent", [-40, -3, 20])
+def test_every_format_takes_a_scale_that_uses_its_range(format, exponent):
+    tensor = np.random.default_rng(0).standard_normal((40, 50)) * 2.0**exponent
+    patterns, scale = quantise(tensor, format)
+    target = FORMATS[format]
+    numbers = target.decode(patterns)
+    assert patterns.dtype == target.dtype
+    assert np.isfinite(numbers).all()
+    if format == "bfloat16":
+        assert scale == 1
+    else:
+        assert target.largest / 2 < np.abs(numbers).max() <= target.largest
+        assert format == "int16" or math.frexp(scale)[0] == 0.5
+    wanted = [round(Fraction(v) / Fraction(float(np.abs(tensor).max())) * 32767) for v in tensor.ravel()]
+    if format == "int16":
+        assert patterns.ravel().tolist() == wanted
+    else:
+        assert np.array_equal(patterns, target.encode(tensor / scale))
+
+
+def test_the_largest_value_itself_fits():
+    for format in ("float8_e4m3fn", "float8_e5m2", "float16"):
+        largest = FORMATS[format].largest
+        assert quantise(np.array([largest]), format)[1] == 1
+        assert quantise(np.array([np.nextafter(largest, np.inf)]), format)[1] == 2
+
+
+def test_int8_tensors_are_taken_as_they_are():
+    tensor = np.array([-128, 0, 127], np.int8)
+    assert quantise(tensor)[0] is tensor
+    for format in ("int16", "bfloat16"):
+        patterns, scale = quantise(tensor, format)
+        assert (FORMATS[format].decode(patterns) * scale).tolist() == [-128, 0, 127]
+
+
+def test_schemes():
+    assert tensor_formats("fp8") == {
+        "activation": "float8_e4m3fn", "weight": "float8_e4m3fn", "gradient": "float8_e5m2",
+    }  # fmt: skip
+    assert set(tensor_formats("float16").values()) == {"float16"}
+    with pytest.raises(ValueError, match=r"formats must be one of fp8, int8, .*, not 'fp9'"):
+        tensor_formats("fp9")

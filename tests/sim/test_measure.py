@@ -9,6 +9,7 @@ from verilog_tools import needs_verilator
 
 from skiptile.gen.design import Design
 from skiptile.golden import exact
+from skiptile.golden.arithmetic import WIDE_WINDOW
 from skiptile.golden.lowering import Convolution
 from skiptile.golden.mac_tile import MacTileParams, schedule
 from skiptile.golden.mac_tile_jobs import TileJobs
@@ -16,7 +17,7 @@ from skiptile.golden.quantise import quantise
 from skiptile.golden.workloads import tensors_workload
 from skiptile.sim import measure as module
 from skiptile.sim.engines import GoldenEngine
-from skiptile.sim.measure import WorkloadError, measure
+from skiptile.sim.measure import WorkloadError, measure, sister
 
 # The same tile as in tests/test_cli.py: one build for both.
 PARAMS = MacTileParams(rows=2, columns=3, lanes=4, interconnect="lookahead", max_reduction=500)
@@ -170,3 +171,78 @@ def test_a_reduction_that_is_too_long_is_named():
 def test_golden_results_are_exact():
     a, b = quantise(normal(7, 40))[0], quantise(normal(40, 9))[0]
     assert np.array_equal(GoldenEngine(DESIGN).matmul(a, b)[0], exact.matmul(a, b, "int8", "int8", out="raw"))
+
+
+def test_sisters_have_the_formats_that_a_pass_needs():
+    arrays = {
+        "c.activation": normal(4, 12, share=0.5),
+        "c.weight": normal(6, 12),
+        "c.gradient": normal(4, 6, share=0.8),
+    }
+    results = measure(tensors_workload(arrays), DESIGN, formats="fp8", engine="golden")
+    found = [
+        (row["pass"], row["side"], row["format_a"], row["format_b"], row["design"])
+        for row in results["layers"]
+    ]
+    e4m3, e5m2 = "float8_e4m3fn", "float8_e5m2"
+    assert found == [
+        ("forward", "a", e4m3, e4m3, "t_e4m3fn"),
+        ("input-gradient", "a", e5m2, e4m3, "t_e4m3fn_e5m2"),
+        ("weight-gradient", "a", e5m2, e4m3, "t_e4m3fn_e5m2"),
+    ]
+    assert results["formats"] == {"activation": e4m3, "weight": e4m3, "gradient": e5m2}
+
+
+def test_sisters_keep_what_fits_them():
+    params = MacTileParams(
+        rows=1, columns=2, lanes=4, format="float16", format_b="bfloat16", accumulator=(9, -9), out="bfloat16"
+    )
+    design = Design("t", "mac-tile", params)
+    assert sister(design, "float16", "bfloat16") is design
+    swapped = sister(design, "bfloat16", "float16").params
+    assert (swapped.accumulator, swapped.out) == ((9, -9), "bfloat16")
+    other = sister(design, "bfloat16", "bfloat16")
+    assert (other.name, other.params.accumulator, other.params.out) == ("t_bfloat16", WIDE_WINDOW, "bfloat16")
+    integers = sister(design, "int8", "int16")
+    assert (integers.name, integers.params.accumulator, integers.params.out) == ("t_int8_int16", None, "raw")
+    assert integers.params.columns == 2
+
+
+@pytest.mark.parametrize(
+    ("formats", "least", "most"),
+    [("int8", 1e-3, 2e-2), ("int16", 1e-6, 1e-4), ("fp8", 1e-2, 1e-1), ("bfloat16", 1e-3, 5e-3),
+     ("float32", 1e-12, 1e-7)],
+)  # fmt: skip
+def test_errors_are_those_of_the_formats(formats, least, most):
+    results = measure(products(), DESIGN, formats=formats, engine="golden")
+    assert all(least < row["error"] < most for row in results["layers"])
+    assert results["total"]["error"] == max(row["error"] for row in results["layers"])
+    assert results["total"]["overflow"] == 0
+
+
+def test_shifted_results_are_scaled_back():
+    design = Design("t", "mac-tile", replace(PARAMS, out="int16"))
+    results = measure(products(), design, engine="golden")
+    assert all(1e-3 < row["error"] < 2e-2 for row in results["layers"])
+
+
+def test_overflow_is_counted_and_no_error_invented():
+    design = Design(
+        "t", "mac-tile", replace(PARAMS, format="bfloat16", format_b=None, accumulator=(-1, -20), out=None)
+    )
+    results = measure(products(), design, engine="golden")
+    for row in results["layers"]:
+        assert 0 < row["overflow"] <= row["m"] * row["n"]
+        assert row["error"] is None
+    assert results["total"]["overflow"] == sum(row["overflow"] for row in results["layers"])
+
+
+@needs_verilator
+def test_floats_on_the_rtl():
+    results = measure(products(), DESIGN, formats="float8_e5m2")
+    assert [row["exact"] for row in results["layers"]] == [True, True]
+
+
+def test_unknown_formats_are_named():
+    with pytest.raises(WorkloadError, match=r"t: formats must be one of fp8, int8, .*, not 'fp9'"):
+        measure(products(), DESIGN, formats="fp9")

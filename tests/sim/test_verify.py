@@ -19,6 +19,10 @@ from skiptile.sim.verify import verify_design
 
 DENSE = Design("t", "mac-tile", MacTileParams(rows=2, columns=1, lanes=2, lookahead=0))
 SPARSE = Design("t", "mac-tile", MacTileParams(rows=2, columns=2, lanes=3, lookahead=2))
+FLOATS = Design("t", "mac-tile", MacTileParams(rows=2, columns=1, lanes=2, format="float8_e5m2"))
+SHIFTED = Design(
+    "t", "mac-tile", MacTileParams(rows=2, columns=1, lanes=2, format="int8", out="int8", lookahead=1)
+)
 FLIP = "reg flip; always @(posedge clk) flip <= ~rst & ~flip; "
 MUTANTS = {
     "valid falls": ("assign o__valid = ", f"{FLIP}assign o__valid = flip & ", "valid was taken back"),
@@ -61,7 +65,9 @@ def text_of(table):
 
 
 @needs_icarus
-@pytest.mark.parametrize("design", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "design", [DENSE, SPARSE, FLOATS, SHIFTED], ids=["dense", "sparse", "floats", "shifted"]
+)
 def test_a_good_design_passes(design):
     """In Icarus, where unknown values exist; tests/test_cli.py does it in Verilator."""
     seen = []
