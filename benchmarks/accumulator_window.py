@@ -87,7 +87,7 @@ def main() -> None:
             for errors, overflows in measured
         ]
 
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (f"2^{msb} .. 2^{lsb}", msb - lsb + 1, *cells(str((msb, lsb))), f"{gates[msb, lsb] / default:.2f}")
         for msb, lsb in WINDOWS
     ]

@@ -16,11 +16,13 @@ from skiptile.golden.payload import Field
 
 Window = tuple[int, int]
 
+LEAST_WINDOW_BITS = 4
 MOST_ACCUMULATOR_BITS = 640
 MOST_DEFAULT_BITS = 80  # products of a wider range get `WIDE_WINDOW` unless told otherwise
 WIDE_WINDOW: Window = (15, -48)  # of bfloat16, by measurement: docs/results.md, "The window of bfloat16"
 RAW = "raw"
 FLAGS = ("nan", "pinf", "ninf", "overflow")  # of a result, least significant first
+SHIFT_BITS = 6  # of the run-time field `shift`: integers' accumulators have at most 56 bits
 SHIFTS_PER_STAGE = 3  # levels of a barrel shifter between two registers of the read-out
 
 
@@ -65,7 +67,7 @@ class Arithmetic:
     def _checked_window(self) -> Window | None:
         given = self.accumulator
         if not self.is_float:
-            if given is not None:
+            if given is not None and not (isinstance(given, str) and given == "exact"):
                 raise ValueError(
                     f"accumulator belongs to floats, not to format = {self.format!r}: integers are summed "
                     "exactly"
@@ -74,7 +76,7 @@ class Arithmetic:
         most, least = self.products
         if given is None:
             return self.products if most - least < MOST_DEFAULT_BITS else WIDE_WINDOW
-        if given == "exact":
+        if isinstance(given, str) and given == "exact":
             window = self.products
         elif isinstance(given, dict):
             check_keys("accumulator", given, ("msb", "lsb"), needed=("msb", "lsb"))
@@ -82,16 +84,22 @@ class Arithmetic:
         elif isinstance(given, (tuple, list)) and len(given) == 2:
             window = (given[0], given[1])
         else:
-            raise TypeError(f"accumulator must be 'exact' or have msb and lsb, not {given!r}")
+            raise TypeError(f"accumulator must be 'exact' or {{ msb, lsb }}, not {given!r}")
         msb, lsb = window
         for name, value in (("accumulator.msb", msb), ("accumulator.lsb", lsb)):
             check_integer(name, value, -1024, 1024)
         if msb < lsb:
             raise ValueError(f"accumulator.msb must not be below accumulator.lsb, not {msb} with lsb = {lsb}")
-        if msb < least or lsb > most:
+        if msb - lsb + 1 < LEAST_WINDOW_BITS:
             raise ValueError(
-                f"accumulator must hold some bit of a product, 2^{least} to 2^{most} for {self.format} and "
-                f"{self.format_b}, not msb = {msb}, lsb = {lsb}"
+                f"accumulator must keep at least {LEAST_WINDOW_BITS} bits of a product, not msb = {msb}, "
+                f"lsb = {lsb}"
+            )
+        whole = most + 1 - sum(format.fraction_bits + 1 for format in self.float_operands)
+        if msb < least or lsb > whole:
+            raise ValueError(
+                f"accumulator must have msb from {least}, the least product's, and lsb up to {whole}, where "
+                f"the largest ends ({self.format}, {self.format_b}), not msb = {msb}, lsb = {lsb}"
             )
         bits = msb - lsb + 2 + self.growth_bits
         if bits > MOST_ACCUMULATOR_BITS:
@@ -114,6 +122,10 @@ class Arithmetic:
 
     # ---- formats ----
 
+    def operand(self, name: str) -> Format:
+        """The format of operand "a" or "b"."""
+        return {"a": self.a, "b": self.b}[name]
+
     @property
     def a(self) -> Format:
         return FORMATS[self.format]
@@ -121,11 +133,6 @@ class Arithmetic:
     @property
     def b(self) -> Format:
         return FORMATS[str(self.format_b)]
-
-    def magnitude_bits(self, operand: str) -> int:
-        """Bits of operand "a" or "b" that tell whether it is zero."""
-        format = {"a": self.a, "b": self.b}[operand]
-        return format.bits - isinstance(format, FloatFormat)
 
     @property
     def float_operands(self) -> tuple[FloatFormat, FloatFormat]:
@@ -224,13 +231,20 @@ class Arithmetic:
     @property
     def shift_bits(self) -> int:
         """Bits of the run-time field ``shift``; 0 where there is none."""
-        return self.accumulator_bits.bit_length() if isinstance(self.out_format, IntegerFormat) else 0
+        return SHIFT_BITS if isinstance(self.out_format, IntegerFormat) else 0
+
+    def check_shift(self, shift: int) -> None:
+        """Raise unless results can be divided by 2^shift."""
+        if not isinstance(self.out_format, IntegerFormat) and shift:
+            raise ValueError(f"shift belongs to an integer out, not to out = {self.out!r}")
+        number = int(shift) if isinstance(shift, np.integer) else shift
+        check_integer("shift", number, 0, (1 << SHIFT_BITS) - 1)
 
     # ---- fields of payloads ----
 
     def operand_field(self, name: str, shape: tuple[int, ...]) -> Field:
         """The field of operand ``name``, "a" or "b"."""
-        format = {"a": self.a, "b": self.b}[name]
+        format = self.operand(name)
         return Field(name, format.bits, shape, signed=isinstance(format, IntegerFormat))
 
     def result_fields(self, shape: tuple[int, ...]) -> tuple[Field, ...]:
@@ -279,3 +293,45 @@ class Arithmetic:
             return 0
         before = 2 if isinstance(self.out_format, FloatFormat) else 0  # magnitude, leading zeros
         return before + -(-self.read_out_shifts // SHIFTS_PER_STAGE) + 2  # rounding, limits
+
+    # ---- for people and the manifest ----
+
+    @property
+    def contract(self) -> list[str]:
+        """What a user of the results must know, in sentences."""
+        msb, lsb = self.window
+        sentences = []
+        if self.is_float:
+            sentences.append(
+                "A product with a zero operand, of either sign, is exactly zero, also where the other "
+                "operand is NaN or infinite."
+            )
+            sentences.append(
+                "flags, from the least significant bit: a product was NaN; was or counts as +infinity; "
+                "as -infinity; was finite but too large for the accumulator."
+            )
+        if self.truncates:
+            sentences.append(f"Each product's magnitude is cut off below 2^{lsb} before it is added.")
+        if self.overflows:
+            sentences.append(
+                f"A finite product of 2^{msb + 1} or more adds nothing, sets overflow and counts as an "
+                "infinity of its sign."
+            )
+        out = self.out_format
+        if out is None:
+            unit = f" in units of 2^{lsb}" if self.is_float else ""
+            sentences.append(f"result is the exact sum, two's complement{unit}.")
+        elif isinstance(out, FloatFormat):
+            limit = "infinity" if out.has_infinities else "NaN"
+            if self.saturate or not out.has_nan:
+                limit = "the largest finite value"
+            sentences.append(
+                f"result is the sum's {out.name} bit pattern, rounded once, to nearest even; too large: "
+                f"{limit}."
+            )
+        else:
+            sentences.append(
+                "result is the sum divided by 2^shift of the reduction's last beat, to nearest even, and "
+                f"saturated to {out.name}."
+            )
+        return sentences

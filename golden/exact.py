@@ -16,7 +16,7 @@ from skiptile.golden.formats import FloatFormat, Format, IntegerFormat
 
 SLICE_BITS = 20  # products of two slices leave 13 bits of float64 for sums
 LIMB_BITS = 24  # digits of the compiled loop; a product's significand has at most two
-MOST_TERMS = 1 << 22  # added to a limb before its carry is taken: 2^22 * 2^24 * 2^16 .. 2^23 < 2^63
+MOST_TERMS = 1 << 62 - 2 * LIMB_BITS  # added to a limb, two products' parts each, before its carry is taken
 Arrays = tuple[np.ndarray, np.ndarray]
 
 
@@ -79,6 +79,10 @@ def check_operands(a: np.ndarray, b: np.ndarray, arithmetic: Arithmetic) -> None
             found = operand.dtype if isinstance(operand, np.ndarray) else type(operand).__name__
             what = format.name if isinstance(format, IntegerFormat) else f"{format.dtype}, {format.name} bits"
             raise TypeError(f"{name} must be an array of {what}, not of {found}")
+        try:
+            format.checked(operand)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"a @ b needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}")
 
@@ -88,6 +92,7 @@ def product(a: np.ndarray, b: np.ndarray, arithmetic: Arithmetic, shift: int = 0
 
     ``shift`` belongs to integer results.
     """
+    arithmetic.check_shift(shift)
     digits, radix, lsb, flags = _accumulate(a, b, arithmetic)
     out = arithmetic.out_format
     if isinstance(out, FloatFormat):

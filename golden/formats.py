@@ -34,6 +34,11 @@ class IntegerFormat:
         return np.dtype(self.name)
 
     @property
+    def magnitude_bits(self) -> int:
+        """The lowest bits, which are all zero in a zero alone."""
+        return self.bits
+
+    @property
     def largest(self) -> int:
         return (1 << self.bits - 1) - 1
 
@@ -47,7 +52,7 @@ class IntegerFormat:
         Raises:
             TypeError: patterns of another type than `dtype`.
         """
-        return _patterns(self.name, bits, self.dtype).astype(np.float64)
+        return self.checked(bits).astype(np.float64)
 
     def encode(self, values: np.ndarray, saturate: bool = False) -> np.ndarray:
         """Raw bit patterns of real numbers, rounded to nearest even.
@@ -68,7 +73,11 @@ class IntegerFormat:
 
     def is_zero(self, bits: np.ndarray) -> np.ndarray:
         """Which patterns are zero."""
-        return _patterns(self.name, bits, self.dtype) == 0
+        return self.checked(bits) == 0
+
+    def checked(self, bits: np.ndarray) -> np.ndarray:
+        """The patterns; TypeError if they have another type than `dtype`."""
+        return _patterns(self.name, bits, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,11 @@ class FloatFormat:
     def dtype(self) -> np.dtype:
         """NumPy's type of raw bit patterns: the narrowest unsigned one."""
         return np.dtype(np.uint8 if self.bits <= 8 else np.uint16 if self.bits <= 16 else np.uint32)
+
+    @property
+    def magnitude_bits(self) -> int:
+        """The lowest bits, which are all zero in a zero alone: all but the sign."""
+        return self.bits - 1
 
     @property
     def bias(self) -> int:
@@ -171,7 +185,7 @@ class FloatFormat:
             TypeError: patterns of another type than `dtype`.
             ValueError: patterns of more than `bits` bits.
         """
-        patterns = self._checked(bits)
+        patterns = self.checked(bits)
         return self._table[patterns] if self.bits <= 16 else self._decode(patterns)
 
     def encode(self, values: np.ndarray, saturate: bool = False) -> np.ndarray:
@@ -216,9 +230,21 @@ class FloatFormat:
 
     # ---- classification of raw bit patterns ----
 
+    def checked(self, bits: np.ndarray) -> np.ndarray:
+        """The patterns, if they are this format's.
+
+        Raises:
+            TypeError: patterns of another type than `dtype`.
+            ValueError: patterns of more than `bits` bits.
+        """
+        patterns = _patterns(self.name, bits, self.dtype)
+        if self.bits < 8 * self.dtype.itemsize and (patterns >> self.bits).any():
+            raise ValueError(f"{self.name} has {self.bits} bits, not the pattern {int(patterns.max()):#x}")
+        return patterns
+
     def is_zero(self, bits: np.ndarray) -> np.ndarray:
         """Both zeros; subnormals are none."""
-        return self._checked(bits) & (1 << self.bits - 1) - 1 == 0
+        return self.checked(bits) & (1 << self.bits - 1) - 1 == 0
 
     def is_nan(self, bits: np.ndarray) -> np.ndarray:
         least = self.largest_bits + (2 if self.has_infinities else 1)
@@ -252,13 +278,7 @@ class FloatFormat:
         return np.ldexp(fraction.astype(np.float64), np.maximum(field, 1) - self.bias - self.fraction_bits)
 
     def _unsigned(self, bits: np.ndarray) -> np.ndarray:
-        return self._checked(bits).astype(np.int64) & (1 << self.bits - 1) - 1
-
-    def _checked(self, bits: np.ndarray) -> np.ndarray:
-        patterns = _patterns(self.name, bits, self.dtype)
-        if self.bits < 8 * self.dtype.itemsize and (patterns >> self.bits).any():
-            raise ValueError(f"{self.name} has {self.bits} bits, not the pattern {int(patterns.max()):#x}")
-        return patterns
+        return self.checked(bits).astype(np.int64) & (1 << self.bits - 1) - 1
 
 
 Format = IntegerFormat | FloatFormat

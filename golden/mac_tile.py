@@ -152,6 +152,19 @@ class MacTileParams:
         """What its elements compute with."""
         return Arithmetic(**{name: getattr(self, name) for name in self.ARITHMETIC_KEYS})
 
+    def with_formats(self, format: str, format_b: str) -> "MacTileParams":
+        """The tile for operands of other formats, in the same geometry.
+
+        It keeps window and read-out if the formats are its own or swapped; else it has the defaults for
+        its formats, and of the read-out what fits them. (`dataclasses.replace` would keep all of them.)
+        """
+        changes: dict[str, Any] = {"format": format, "format_b": format_b}
+        if {format, format_b} != {self.format, self.format_b}:
+            changes["accumulator"] = None
+            if Arithmetic(format=format, format_b=format_b).is_float != self.arithmetic.is_float:
+                changes |= {"out": None, "saturate": False}
+        return replace(self, **changes)
+
     @property
     def dense(self) -> "MacTileParams":
         """The dense tile of the same geometry."""
@@ -305,7 +318,9 @@ class MacTileParams:
     def contract(self) -> list[str]:
         """What a user of the ports must know, in sentences."""
         return [
-            "result[row][column] = sum over steps and lanes of a[step][column][lane] * b[step][row][lane].",
+            "result[row][column] is of the sum over steps and lanes of a[step][column][lane] * "
+            "b[step][row][lane].",
+            *self.arithmetic.contract,
             f"Every beat of i has count = {self.window_steps} but a reduction's last one, which has last = 1 "
             f"and count from 1 to {self.window_steps}; what stands beyond count is ignored.",
             f"A reduction of more than {self.max_reduction} products wraps the accumulators.",

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from skiptile.golden.checks import check_integer
 from skiptile.golden.counters import Counters
 from skiptile.golden.exact import check_operands, count_overflow
 from skiptile.golden.mac_tile import MacTileParams
@@ -29,9 +28,7 @@ class TileJobs:
     def __init__(self, a: np.ndarray, b: np.ndarray, params: MacTileParams, shift: int = 0) -> None:
         arithmetic = params.arithmetic
         check_operands(a, b, arithmetic)
-        check_integer(
-            "shift", shift, 0, max(0, arithmetic.accumulator_bits - 1) if arithmetic.shift_bits else 0
-        )
+        arithmetic.check_shift(shift)
         (self.m, self.k), self.n = a.shape, b.shape[1]
         if self.k > params.max_reduction:
             raise ValueError(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skiptile.golden.checks import check_choice
 from skiptile.golden.formats import FORMATS, FloatFormat, IntegerFormat
 
 __all__ = ["SCHEMES", "check_finite", "quantise", "tensor_formats"]
@@ -58,8 +59,10 @@ def quantise(tensor: Any, format: str = "int8", *, name: str = "tensor") -> tupl
 
     Raises:
         TypeError: If the tensor holds something else.
-        ValueError: If it holds NaN or infinities; says how many, and the index of the first.
+        ValueError: If it holds NaN or infinities; says how many, and the index of the first. A value that is
+            too large for a format without a scale; an unknown format.
     """
+    check_choice("format", format, FORMATS)
     tensor, target = np.asarray(tensor), FORMATS[format]
     if tensor.dtype == np.int8:
         if isinstance(target, IntegerFormat):
@@ -71,7 +74,13 @@ def quantise(tensor: Any, format: str = "int8", *, name: str = "tensor") -> tupl
     if isinstance(target, FloatFormat):
         values = tensor.astype(np.float64)
         scale = _power_of_two(values, target)
-        return target.encode(values / scale), scale
+        patterns = target.encode(values / scale)
+        if target.is_infinite(patterns).any():
+            raise ValueError(
+                f"{name} must be at most {target.largest:.4g} in magnitude for {format}, not "
+                f"{np.abs(values).max():.4g}"
+            )
+        return patterns, scale
     return _to_integers(tensor, target)
 
 
@@ -82,7 +91,7 @@ def _power_of_two(values: np.ndarray, target: FloatFormat) -> float:
     exponent = math.frexp(peak)[1] - math.frexp(target.largest)[1]
     if math.ldexp(peak, -exponent) > target.largest:
         exponent += 1
-    return math.ldexp(1, exponent)
+    return math.ldexp(1, max(exponent, -1022))  # smaller ones are no normal numbers
 
 
 def _to_integers(tensor: np.ndarray, target: IntegerFormat) -> tuple[np.ndarray, float]:

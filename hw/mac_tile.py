@@ -140,9 +140,8 @@ class MacTile(Top):
     def _magnitudes(self, field: str, index: int) -> Value:
         """What tells zeros, of the same operands."""
         arithmetic = self.params.arithmetic
-        width = {"a": arithmetic.a.bits, "b": arithmetic.b.bits}[field]
-        element = ElementType(arithmetic)
-        return Cat(element.magnitude(field, word) for word in words(self._beat(field, index), width))
+        element, width = ElementType(arithmetic), arithmetic.operand(field).bits
+        return Cat(element.magnitude(field, operand) for operand in words(self._beat(field, index), width))
 
     def _feed_dense(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
         params = self.params

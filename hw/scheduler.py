@@ -171,7 +171,7 @@ class EffectualPairs(Block):
         operands = ("a", "b") if params.side == "both" else ("b",)
         super().__init__(
             {
-                **{name: In(places * params.arithmetic.magnitude_bits(name)) for name in operands},
+                **{name: In(places * params.arithmetic.operand(name).magnitude_bits) for name in operands},
                 "count": In(range(steps + 1)),
                 "pairs": Out(places),
             }
@@ -180,8 +180,8 @@ class EffectualPairs(Block):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         params = self.params
-        b = words(self.b, params.arithmetic.magnitude_bits("b"))
-        a = words(self.a, params.arithmetic.magnitude_bits("a")) if params.side == "both" else []
+        b = words(self.b, params.arithmetic.b.magnitude_bits)
+        a = words(self.a, params.arithmetic.a.magnitude_bits) if params.side == "both" else []
         for step in range(params.window_steps):
             for lane in range(params.lanes):
                 place = step * params.lanes + lane

@@ -70,10 +70,10 @@ class StagingWindow(Block):
 
     def __init__(self, params: MacTileParams, operand: str) -> None:
         self.params = params
-        widths = {"a": params.arithmetic.a.bits, "b": params.arithmetic.b.bits}
-        self.block_name = "window" if widths["a"] == widths["b"] else f"window_{operand}"
+        arithmetic = params.arithmetic
+        self.block_name = "window" if arithmetic.a.bits == arithmetic.b.bits else f"window_{operand}"
         steps = params.window_steps
-        self.step_bits = bits = params.lanes * widths[operand]
+        self.step_bits = bits = params.lanes * arithmetic.operand(operand).bits
         super().__init__(
             {
                 "write": In(1),

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from skiptile.gen.design import Design
+from skiptile.gen.design import LONGEST_NAME, Design
 from skiptile.gen.kinds import products_of
 from skiptile.golden import exact
-from skiptile.golden.arithmetic import Arithmetic
 from skiptile.golden.counters import Counters
 from skiptile.golden.formats import FORMATS
 from skiptile.golden.mac_tile import MacTileParams
@@ -70,22 +69,13 @@ class _Sisters:
 
 
 def sister(design: Design, format_a: str, format_b: str) -> Design:
-    """The design for operands of other formats, in the same geometry.
-
-    It keeps the accumulator's window and the read-out if the formats are the same or swapped; else it has the
-    defaults for its formats, and of the read-out what fits them.
-    """
+    """The design for operands of other formats, in the same geometry (`MacTileParams.with_formats`)."""
     params = design.params
     if (format_a, format_b) == (params.format, params.format_b):
         return design
-    changes: dict[str, Any] = {"format": format_a, "format_b": format_b}
-    if (format_b, format_a) != (params.format, params.format_b):
-        was, is_now = params.arithmetic, Arithmetic(format=format_a, format_b=format_b)
-        changes["accumulator"] = None
-        if was.is_float != is_now.is_float:
-            changes |= {"out": None, "saturate": False}
-    short = dict.fromkeys(format.removeprefix("float8_") for format in (format_a, format_b))
-    return replace(design, name="_".join((design.name, *short)), params=replace(params, **changes))
+    suffix = "".join(f"_{format.removeprefix('float8_')}" for format in dict.fromkeys((format_a, format_b)))
+    name = design.name[: LONGEST_NAME - len(suffix)].rstrip("_") + suffix
+    return replace(design, name=name, params=params.with_formats(format_a, format_b))
 
 
 def measure(
@@ -120,11 +110,11 @@ def measure(
         raise WorkloadError(f"{design.name}: {error}") from error
     if formats is None:
         chosen["gradient"] = params.format_b
-    jobs = [
-        (real, quantised, name)
-        for real, quantised in ((layer, layer.quantised(chosen)) for layer in workload.layers)
-        for name in real.pass_names
-    ]
+    try:
+        layers = [(layer, layer.quantised(chosen)) for layer in workload.layers]
+    except ValueError as error:
+        raise WorkloadError(str(error)) from error
+    jobs = [(real, quantised, name) for real, quantised in layers for name in real.pass_names]
     for real, _, name in jobs:
         _check_reduction(real, name, params)
     rows: list[dict[str, Any]] = []
@@ -188,10 +178,14 @@ class _Error:
         self.norm += float(np.sum(wanted**2))
 
     @property
+    def finite(self) -> bool:
+        """Whether all results were."""
+        return bool(np.isfinite(self.difference))
+
+    @property
     def relative(self) -> float | None:
-        if not (self.norm and np.isfinite(self.difference)):
-            return None
-        return float(np.sqrt(self.difference / self.norm))
+        """None where it is not defined or not finite."""
+        return float(np.sqrt(self.difference / self.norm)) if self.norm and self.finite else None
 
 
 def _measure_pass(
@@ -268,6 +262,7 @@ def _measure_pass(
         "speedup": _ratio(dense.cycles, sparse.cycles),
         "real_speedup": _ratio(dense.cycles, golden_real.cycles),
         "utilisation": _ratio(sparse.effectual, slots),
+        "finite": error.finite,
         "error": error.relative,
         "overflow": sparse.overflow,
         "exact": matches if tiles.compares and sparse.cycles else None,
@@ -305,9 +300,16 @@ def _total(rows: list[dict[str, Any]]) -> dict[str, Any]:
         **sums,
         "speedup": _ratio(sums["dense_cycles"], sums["cycles"]),
         "real_speedup": _ratio(sums["dense_cycles"], sums["real_cycles"]),
-        "error": max((row["error"] for row in rows if row["error"] is not None), default=None),
+        "error": _worst(rows),
         "exact": all(verdicts) if verdicts else None,
     }
+
+
+def _worst(rows: list[dict[str, Any]]) -> float | None:
+    """The largest error; None where none is known, or one is beyond all numbers."""
+    if not all(row["finite"] for row in rows):
+        return None
+    return max((row["error"] for row in rows if row["error"] is not None), default=None)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

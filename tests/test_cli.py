@@ -35,6 +35,7 @@ KEYS = {
     *("step", "layer", "pass", "groups", "m", "k", "n", "zeros_a", "zeros_b", "zeros_a_real", "zeros_b_real"),
     *("side", "dense_cycles", "cycles", "ideal_cycles", "ideal_capped_cycles", "real_cycles"),
     *("dense_elapsed", "elapsed", "speedup", "real_speedup", "utilisation", "error", "overflow", "exact"),
+    "finite",
     *("design", "format_a", "format_b"),
 }
 

@@ -7,7 +7,7 @@ fixed point, so that sums are exact and their order does not matter (golden/arit
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from skiptile.golden.arithmetic import Arithmetic
-from skiptile.hw.arith.operand import FloatOperand, magnitude
+from skiptile.hw.arith.operand import FloatOperand
 from skiptile.hw.arith.shift import shifted_left
 from skiptile.hw.pipeline import adder_tree, delayed, tree_stages
 
@@ -26,7 +26,7 @@ class ElementType:
 
     def magnitude(self, operand: str, bits: Value) -> Value:
         """The bits of operand "a" or "b" that are all zero where it is zero and annihilates its product."""
-        return magnitude(bits, {"a": self.arithmetic.a, "b": self.arithmetic.b}[operand])
+        return bits[: self.arithmetic.operand(operand).magnitude_bits]
 
     def multiply(self, m: Module, a: Value, b: Value, *, name: str) -> Term:
         """The product as it is added; latency `Arithmetic.multiply_latency`."""
@@ -88,9 +88,12 @@ class _FloatProduct:
 
         # ---- stage 1: multiply, add exponents, sort out what is not a number ----
         place = Signal(range(min(0, self.offset), self.farthest + 1), name=f"{self.name}_place")
-        m.d.comb += place.eq(first.exponent + second.exponent + self.offset)
+        exponents = first.exponent + second.exponent
+        m.d.comb += place.eq(exponents + self.offset if self.offset else exponents)
         too_low = place < 0 if self.offset < 0 else Const(0)
-        too_high = (place > self.most) & ~too_low if self.farthest > self.most else Const(0)
+        too_high: Value = Const(0)
+        if self.farthest > self.most:
+            too_high = (place > Const(self.most, place.shape())) & ~too_low
         nonzero = ~first.zero & ~second.zero
         is_nan = nonzero & (first.nan | second.nan)
         is_infinite = nonzero & ~first.nan & ~second.nan & (first.infinite | second.infinite)
@@ -103,10 +106,12 @@ class _FloatProduct:
         )
         m.d.sync += [
             significand.eq(first.significand * second.significand),
-            position.eq(place),
             sign.eq(first.sign ^ second.sign),
             kept.eq(~special & ~too_low & ~too_high),
         ]
+
+        if len(position):
+            m.d.sync += position.eq(place)
 
         # ---- stage 2: to its place ----
         low, high = self.dropped, self.dropped + self.kept_bits

@@ -2,12 +2,7 @@
 
 from amaranth.hdl import Cat, Const, Value
 
-from skiptile.golden.formats import FloatFormat, Format
-
-
-def magnitude(bits: Value, format: Format) -> Value:
-    """The bits that the effectual test looks at: for floats all but the sign, since both zeros are none."""
-    return bits[:-1] if isinstance(format, FloatFormat) else bits
+from skiptile.golden.formats import FloatFormat
 
 
 class FloatOperand:
@@ -26,7 +21,7 @@ class FloatOperand:
         self.sign = bits[-1]
         self.significand = Cat(fraction, normal)
         self.exponent = (field - normal)[: format.exponent_bits]
-        self.zero = ~magnitude(bits, format).any()
+        self.zero = ~bits[: format.magnitude_bits].any()
         self.nan: Value = Const(0)
         self.infinite: Value = Const(0)
         if format.specials == "ieee":

@@ -13,6 +13,7 @@ from skiptile.gen.design import Design
 from skiptile.gen.naming import NAMINGS
 from skiptile.gen.verilog import generate
 from skiptile.gen.yosys import YosysError, run_yosys
+from skiptile.golden.formats import FORMATS, FloatFormat
 from skiptile.golden.mac_tile import MacTileParams
 
 
@@ -55,11 +56,23 @@ TILES = {
     "brain floats": tile(2, 2, 2, 2, format="bfloat16"),
     "both sides of floats": tile(1, 1, 3, side="both", lookahead=2, format="float16", format_b="bfloat16"),
     "least of all floats": tile(1, 1, 1, format="float4_e2m1fn", out="raw", max_reduction=1),
-    "one bit of a product": tile(1, 1, 2, 1, format="bfloat16", accumulator=(0, 0), out="float6_e3m2fn"),
+    "few bits of a product": tile(1, 1, 2, 1, format="bfloat16", accumulator=(0, -3), out="float6_e3m2fn"),
+    "the least window": tile(1, 1, 1, format="float4_e2m1fn", accumulator=(-2, -5), max_reduction=4),
+    "the least of a wide window": tile(1, 1, 2, 1, format="bfloat16", accumulator=(-266, -269)),
+    "the highest bits": tile(1, 1, 3, 1, format="bfloat16", accumulator=(255, 240)),
+    "wide by narrow": tile(1, 1, 1, format="float16", format_b="float6_e2m3fn"),
+    "narrow by wide": tile(1, 1, 1, 1, format="float4_e2m1fn", format_b="float8_e5m2", accumulator="exact"),
     "far below the subnormals": tile(1, 1, 2, format="float32", accumulator=(-200, -230), out="float32"),
     "far above what is": tile(1, 1, 2, format="float8_e4m3fn", accumulator=(60, -3), out="float8_e4m3fn"),
     "unbounded": tile(1, 1, 2, 1, format="bfloat16", accumulator="exact", max_reduction=1 << 24),
 }
+FLOATS = [name for name, format in FORMATS.items() if isinstance(format, FloatFormat)]
+FORMAT_SWEEP = [
+    tile(1, 1, 2, format=a, format_b=b, accumulator=accumulator)
+    for a in FLOATS
+    for b in FLOATS
+    for accumulator in (None, "exact", (0, -4))
+]
 SWEEP = [
     tile(rows, columns, lanes, lookahead, interconnect=interconnect)
     for rows, columns in [(1, 1), (1, 4), (2, 2), (3, 5), (4, 4)]
@@ -82,6 +95,14 @@ def check_with_every_tool(folder, text):
 @needs_icarus
 @each_tile
 def test_no_tool_warns(tmp_path, params):
+    check_with_every_tool(tmp_path, verilog(params))
+
+
+@needs_verilator
+@needs_icarus
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("params", FORMAT_SWEEP, ids=lambda p: f"{p.format}-{p.format_b}-{p.accumulator}")
+def test_no_tool_warns_in_any_format(tmp_path, params):
     check_with_every_tool(tmp_path, verilog(params))
 
 

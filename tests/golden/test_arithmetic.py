@@ -1,5 +1,6 @@
 """What a dot product's parameters mean, and which are refused."""
 
+import numpy as np
 import pytest
 
 from skiptile.golden.arithmetic import FLAGS, WIDE_WINDOW, Arithmetic
@@ -77,9 +78,13 @@ def test_widths():
          "accumulator has the unknown key 'x'"),
         ({"format": "float16", "accumulator": (3.0, 0)}, TypeError, "accumulator.msb must be an integer"),
         ({"format": "float16", "accumulator": "wide"}, TypeError,
-         "accumulator must be 'exact' or have msb and lsb, not 'wide'"),
+         "accumulator must be 'exact' or { msb, lsb }, not 'wide'"),
         ({"format": "float16", "accumulator": (-60, -70)}, ValueError,
-         r"must hold some bit of a product, 2\^-48 to 2\^31 for float16 and float16, not msb = -60"),
+         "must have msb from -48, the least product's, and lsb up to 10, where .* not msb = -60"),
+        ({"format": "float16", "accumulator": (3, 1)}, ValueError,
+         "accumulator must keep at least 4 bits of a product, not msb = 3, lsb = 1"),
+        ({"format": "float16", "accumulator": (31, 11)}, ValueError, "not msb = 31, lsb = 11"),
+        ({"format": "float16", "accumulator": np.array([3, -3])}, TypeError, "accumulator must be 'exact'"),
         ({"format": "float32", "accumulator": (400, -250)}, ValueError,
          r"accumulator must have at most 640 bits, not 652 \(msb = 400, lsb = -250, and max_reduction = 1\)"),
         ({"format": "float32", "accumulator": "exact", "max_reduction": 1 << 100}, ValueError, "at most 640"),

@@ -90,7 +90,7 @@ def test_every_read_out(out, saturate, seed):
         check(a, b, format=format, out=out, saturate=saturate)
 
 
-WINDOWS = [(15, -48), (3, -3), (0, 0), (-20, -30), (30, -3), (15, -49), (60, -3), (100, -100)]
+WINDOWS = [(15, -48), (3, -3), (0, -3), (-20, -30), (30, -3), (15, -49), (60, -3), (100, -100)]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,21 @@ def test_long_sums_lose_nothing(format):
     expected = k * one.dot([x], [y])[0]
     assert expected.bit_length() <= arithmetic.accumulator_bits - 1
     assert int(exact.product(a, b, arithmetic).results[0, 0]) == expected
+
+
+@pytest.mark.parametrize("format_b", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("place", range(24))
+def test_long_sums_of_wide_products(format_b, place):
+    """All ones in both operands, at every place of a digit: more terms than a digit holds without a carry."""
+    k, one = (1 << 17) + 3, FORMATS["float32"]
+    a = (one.encode(np.array(2.0 ** (place - 10))) + (1 << 23) - 1).astype(np.uint32)
+    b = FORMATS[format_b].encode(np.array(1.0)) + (1 << FORMATS[format_b].fraction_bits) - 1
+    b = b.astype(FORMATS[format_b].dtype)
+    product = Fraction(float(one.decode(a))) * Fraction(float(FORMATS[format_b].decode(b)))
+    options = {"format": "float32", "format_b": format_b, "accumulator": "exact", "out": "raw"}
+    arithmetic = Arithmetic(**options, max_reduction=k)
+    got = exact.product(np.full((1, k), a), np.full((k, 1), b), arithmetic)
+    assert Fraction(got.results[0, 0]) * Fraction(2) ** arithmetic.window[1] == k * product
 
 
 def test_rounding_once():
@@ -186,9 +201,32 @@ def test_empty_products(format, m, k, n):
          "out = 'int8' belongs to integers, not to format = 'bfloat16'"),
         (np.zeros((2, 3), np.uint16), np.zeros((3, 2), np.uint16), {"accumulator": (3, 4)}, ValueError,
          "accumulator.msb must not be below accumulator.lsb, not 3 with lsb = 4"),
+        (np.zeros((2, 3), np.uint16), np.zeros((3, 2), np.uint16), {"shift": 1}, ValueError,
+         "shift belongs to an integer out, not to out = 'float32'"),
         (np.zeros((2, 3), np.uint16), [[1]], {}, TypeError, "b must be an array .* not of list"),
     ],
 )  # fmt: skip
 def test_what_it_refuses(a, b, options, error, message):
     with pytest.raises(error, match=message):
         exact.matmul(a, b, "bfloat16", "bfloat16", **options)
+
+
+@pytest.mark.parametrize("shift", [-1, 64, 1.5, True])
+def test_shifts_that_are_refused(shift):
+    a = np.ones((1, 1), np.int8)
+    with pytest.raises((TypeError, ValueError), match=f"shift must be an integer from 0 to 63, not {shift}"):
+        exact.matmul(a, a, "int8", "int8", out="int8", shift=shift)
+    assert exact.matmul(a, a, "int8", "int8", out="int8", shift=np.int64(0)) == 1
+
+
+def test_patterns_that_do_not_exist():
+    a, b = np.array([[2, 0x22]], np.uint8), np.array([[2], [2]], np.uint8)
+    with pytest.raises(ValueError, match="a: float4_e2m1fn has 4 bits, not the pattern 0x22"):
+        exact.matmul(a, b, "float4_e2m1fn", "float4_e2m1fn")
+    with pytest.raises(ValueError, match="b: float4_e2m1fn has 4 bits, not the pattern 0x22"):
+        exact.matmul(b.T, a.T, "float4_e2m1fn", "float4_e2m1fn")
+
+
+def test_integers_are_exact_by_any_name():
+    a = np.full((1, 3), -128, np.int8)
+    assert exact.matmul(a, a.T, "int8", "int8", out="raw", accumulator="exact") == 3 * 128 * 128

@@ -190,3 +190,29 @@ def test_exact_matmul_at_full_scale():
     assert np.array_equal(exact.matmul(a, a.T, "int8", "int8", out="raw"), np.full((2, 2), 16384 * k))
     b = np.full((k, 1), 127, np.int8)
     assert np.array_equal(exact.matmul(a, b, "int8", "int8", out="raw"), np.full((2, 1), -128 * 127 * k))
+
+
+def test_other_formats_in_the_same_geometry():
+    tile = params(format="bfloat16", accumulator=(9, -9), out="float16", saturate=True)
+    assert tile.with_formats("bfloat16", "bfloat16") == tile
+    other = tile.with_formats("float8_e4m3fn", "float8_e5m2")
+    assert (other.accumulator, other.out, other.saturate) == ((24, -25), "float16", True)
+    integers = tile.with_formats("int8", "int16")
+    assert (integers.accumulator, integers.out, integers.saturate) == (None, "raw", False)
+    assert (integers.rows, integers.interconnect) == (tile.rows, tile.interconnect)
+
+
+def test_the_contract_tells_what_results_are():
+    def contract(**changes):
+        return " ".join(params(**changes).contract)
+
+    assert "the exact sum, two's complement." in contract()
+    assert "NaN" not in contract()
+    assert "in units of 2^-18" in contract(format="float8_e4m3fn", out="raw")
+    wide = contract(format="bfloat16")
+    assert "cut off below 2^-48" in wide
+    assert "2^16 or more" in wide
+    assert "float32 bit pattern, rounded once" in wide
+    assert "also where the other operand is NaN" in wide
+    assert "cut off" not in contract(format="float16")
+    assert "divided by 2^shift" in contract(out="int8")

@@ -155,3 +155,21 @@ def test_schemes():
     assert set(tensor_formats("float16").values()) == {"float16"}
     with pytest.raises(ValueError, match=r"formats must be one of fp8, int8, .*, not 'fp9'"):
         tensor_formats("fp9")
+
+
+@pytest.mark.parametrize("format", ["int8", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"])
+def test_the_least_numbers(format):
+    tensor = np.array([5e-324, 0, -5e-324])
+    patterns, scale = quantise(tensor, format)
+    numbers = FORMATS[format].decode(patterns)
+    assert np.isfinite(numbers).all()
+    assert numbers[1] == 0
+    assert scale > 0
+
+
+@pytest.mark.parametrize(("value", "format"), [(3.4e38, "bfloat16"), (1e39, "float32")])
+def test_what_is_too_large_for_a_format_without_a_scale(value, format):
+    with pytest.raises(ValueError, match=rf"w must be at most 3\.\d*e\+38 in magnitude for {format}, not"):
+        quantise(np.array([1, -value]), format, name="w")
+    with pytest.raises(ValueError, match="format must be one of"):
+        quantise(np.array([1.0]), "float64")

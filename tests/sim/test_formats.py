@@ -192,7 +192,7 @@ def test_what_a_model_refuses():
     a, b = np.zeros((2, 3), np.uint16), np.zeros((3, 2), np.uint16)
     with pytest.raises(TypeError, match="a must be an array of uint16, bfloat16 bits, not of float32"):
         model.matmul(a.astype(np.float32), b)
-    with pytest.raises(ValueError, match="shift must be an integer from 0 to 0, not 1"):
+    with pytest.raises(ValueError, match="shift belongs to an integer out, not to out = 'float32'"):
         model.matmul(a, b, shift=1)
 
 
@@ -231,7 +231,7 @@ def test_every_read_out(out, lanes, seed):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("max_reduction", [4, 1 << 24])
 @pytest.mark.parametrize(
-    "window", [(15, -48), (15, -40), (0, 0), (-20, -30), (60, -3), (127, -100), (255, -266)]
+    "window", [(15, -48), (15, -40), (0, -3), (-20, -30), (60, -3), (127, -100), (255, -266)]
 )
 def test_every_window(window, max_reduction, seed):
     params = MacTileParams(

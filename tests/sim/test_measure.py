@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from verilog_tools import needs_verilator
 
-from skiptile.gen.design import Design
+from skiptile.gen.design import Design, check_name
 from skiptile.golden import exact
 from skiptile.golden.arithmetic import WIDE_WINDOW
 from skiptile.golden.lowering import Convolution
@@ -235,6 +235,31 @@ def test_overflow_is_counted_and_no_error_invented():
         assert 0 < row["overflow"] <= row["m"] * row["n"]
         assert row["error"] is None
     assert results["total"]["overflow"] == sum(row["overflow"] for row in results["layers"])
+
+
+def test_one_result_that_is_not_finite_is_the_worst_of_all():
+    params = replace(PARAMS, format="bfloat16", format_b=None, accumulator=(1, -40), out=None)
+    arrays = {"big.a": np.full((1, 2), 3.0), "big.b": np.full((2, 1), 2.0)}
+    arrays |= {"small.a": normal(3, 8) / 8, "small.b": normal(8, 3) / 8}
+    results = measure(tensors_workload(arrays), Design("t", "mac-tile", params), engine="golden")
+    big, small = results["layers"]
+    assert (big["overflow"], big["finite"], big["error"]) == (1, False, None)
+    assert (small["overflow"], small["finite"]) == (0, True)
+    assert small["error"] > 0
+    assert results["total"]["error"] is None
+
+
+@pytest.mark.parametrize("name", ["t_", "t" * 64, "t" * 50])
+def test_sisters_have_good_names(name):
+    check_name(sister(Design(name, "mac-tile", PARAMS), "float8_e4m3fn", "float8_e5m2").name)
+
+
+def test_numbers_too_large_are_named():
+    arrays = {"x.a": np.full((1, 2), 1e39), "x.b": np.ones((2, 1))}
+    with pytest.raises(
+        WorkloadError, match=r"activation of layer 'x' must be at most .* for bfloat16, not 1e"
+    ):
+        measure(tensors_workload(arrays), DESIGN, formats="bfloat16", engine="golden")
 
 
 @needs_verilator
