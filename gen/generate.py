@@ -10,10 +10,10 @@ from pathlib import Path
 from skiptile.gen.design import Design
 from skiptile.gen.manifest import manifest
 from skiptile.gen.naming import NAMINGS
-from skiptile.gen.output import write_atomically
 from skiptile.gen.testbench import make_testbench
 from skiptile.gen.verilog import generate
 from skiptile.golden.checks import check_choice
+from skiptile.golden.files import write_atomically
 
 
 def generate_files(

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from skiptile.gen.output import write_atomically
+from skiptile.golden.files import write_atomically
 from skiptile.report import plain
 
 stderr = Console(stderr=True)

@@ -15,7 +15,7 @@ from skiptile import report
 from skiptile.charts import DRAW, Chart, make_charts
 from skiptile.comparison import LEGEND, compare, differing, pass_names, run_names
 from skiptile.comparison_charts import make_comparison_charts
-from skiptile.gen.output import write_atomically
+from skiptile.golden.files import write_atomically
 from skiptile.report import Results
 
 

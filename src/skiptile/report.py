@@ -17,7 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from skiptile.gen.output import write_atomically
+from skiptile.golden.files import write_atomically
 
 Results = Mapping[str, Any]
 Row = Mapping[str, Any]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skiptile.gen.output import write_atomically
+from skiptile.golden.files import write_atomically
 
 
 def test_writes_and_replaces(tmp_path):
