@@ -63,64 +63,69 @@ class ReadOut(Block):
     # ---- floats ----
 
     def _to_float(self, m: Module, total: Value, flags: Value, out: FloatFormat) -> None:
-        arithmetic = self.arithmetic
-        late = delayed(m, flags, arithmetic.read_out_latency - 1, name="flags", reset_less=True)
-        negative = delayed(m, total[-1], arithmetic.read_out_latency - 1, name="negative", reset_less=True)
+        before_limits = self.arithmetic.read_out_latency - 1
+        late = delayed(m, flags, before_limits, name="flags", reset_less=True)
+        negative = delayed(m, total[-1], before_limits, name="negative", reset_less=True)
+        code = self._rounded(m, *self._normalised(m, total), out)
+        self._limit(m, code, negative, late, out)
 
-        # ---- magnitude, and how far it is from the top, or from the subnormals' place ----
-        width = arithmetic.aligned_bits
+    def _normalised(self, m: Module, total: Value) -> tuple[Value, Value]:
+        """The magnitude with its leading one at the top, or at the subnormals' place; how far it moved."""
+        arithmetic = self.arithmetic
+        width, most = arithmetic.aligned_bits, arithmetic.most_leading_zeros
         magnitude = Signal(width, reset_less=True)
         m.d.sync += magnitude.eq(Mux(total[-1], -total, total)[: arithmetic.accumulator_bits - 1])
-        most = arithmetic.most_leading_zeros
         zeros = Signal(most.bit_length(), reset_less=True)
         m.d.sync += zeros.eq(leading_zeros(list(magnitude[width - most :])) if most else 0)
         value: Value = delayed(m, magnitude, 1, name="magnitude", reset_less=True)
-
-        # ---- to the top, the farthest shifts first ----
         places: Value = zeros
-        levels = arithmetic.read_out_shifts
-        for stage, first in enumerate(range(levels, 0, -SHIFTS_PER_STAGE)):
+        for stage, first in enumerate(range(len(zeros), 0, -SHIFTS_PER_STAGE)):  # the farthest shifts first
             for level in range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1):
                 shifted = Signal(width, name=f"shifted_by{1 << level}")
                 m.d.comb += shifted.eq(Mux(places[level], Cat(Const(0, 1 << level), value), value))
                 value = shifted
             value = delayed(m, value, 1, name=f"stage{stage}", reset_less=True)
             places = delayed(m, places, 1, name=f"zeros{stage}", reset_less=True)
+        return value, places
 
-        # ---- round: exponent and fraction are one number, so that a carry goes on into the exponent ----
+    def _rounded(self, m: Module, value: Value, places: Value, out: FloatFormat) -> Signal:
+        """Exponent and fraction as one number, so that rounding carries on into the exponent."""
         kept = out.fraction_bits + 1
-        extended = Cat(Const(0, max(0, kept + 1 - width)), value)
+        extended = Cat(Const(0, max(0, kept + 1 - len(value))), value)
         significand, guard, rest = extended[-kept:], extended[-kept - 1], extended[: -kept - 1]
-        top = arithmetic.window[1] + width - 1 - out.least_exponent  # exponent code without leading zeros
+        top = (
+            self.arithmetic.window[1] + len(value) - 1 - out.least_exponent
+        )  # exponent without leading zeros
         exponent = Mux(significand[-1], top - places, 0)[: max(1, top.bit_length())]
         code = Signal(out.fraction_bits + 2 + top.bit_length(), reset_less=True)
         up = guard & (rest.any() | significand[0])
         m.d.sync += code.eq(Cat(Const(0, out.fraction_bits), exponent) + significand + up)
+        return code
 
-        # ---- limits ----
-        flag = {name: late[k] for k, name in enumerate(arithmetic.flags)}
-        positive, minus = flag.get("pinf", Const(0)), flag.get("ninf", Const(0))
-        nan = Signal(name="is_nan")
-        limit = Signal(name="is_limit")
-        sign = Signal(name="sign")
-        saturates = arithmetic.saturate or out.specials == "none"
+    def _limit(self, m: Module, code: Value, negative: Value, flags: Value, out: FloatFormat) -> None:
+        """Give the number, or what stands for one too large, an infinity or NaN."""
+        arithmetic = self.arithmetic
+        flag = {name: flags[k] for k, name in enumerate(arithmetic.flags)}
+        plus, minus = flag.get("pinf", Const(0)), flag.get("ninf", Const(0))
+        nan, limit, sign = Signal(name="is_nan"), Signal(name="is_limit"), Signal(name="sign")
         m.d.comb += [
-            nan.eq(flag.get("nan", Const(0)) | (positive & minus)),
-            limit.eq(positive | minus | (code > out.largest_bits)),
-            sign.eq(Mux(positive | minus, minus, negative)),
+            limit.eq(plus | minus | (code > out.largest_bits)),
+            sign.eq(Mux(plus | minus, minus, negative)),
         ]
-        unsigned = out.bits - 1
-        infinity = out.largest_bits if saturates else out.infinity_bits
-        if infinity is None:  # a format with NaN alone
-            nan = nan | limit
-            infinity = out.largest_bits
+        is_nan = flag.get("nan", Const(0)) | (plus & minus)
+        largest = out.infinity_bits
+        if arithmetic.saturate or out.specials == "none":
+            largest = out.largest_bits
+        elif largest is None:  # a format with NaN alone
+            is_nan, largest = is_nan | limit, out.largest_bits
+        m.d.comb += nan.eq(is_nan)
         nan_bits = out.largest_bits if out.nan_bits is None else out.nan_bits
-        number = Cat(Mux(limit, infinity, code)[:unsigned], sign)
+        number = Cat(Mux(limit, largest, code)[: out.bits - 1], sign)
         result = Signal(out.bits, name="rounded", reset_less=True)
         m.d.sync += result.eq(Mux(nan, nan_bits, number))
         m.d.comb += self.result.eq(result)
         if arithmetic.is_float:
-            given = delayed(m, expanded_flags(arithmetic, late), 1, name="given_flags", reset_less=True)
+            given = delayed(m, expanded_flags(arithmetic, flags), 1, name="given_flags", reset_less=True)
             m.d.comb += self.flags.eq(given)
 
     # ---- integers ----
