@@ -62,6 +62,10 @@ class _Sisters:
     count: Count
     made: dict[tuple[str, str], _Tiles] = field(default_factory=dict)
 
+    def builds(self, formats: tuple[str, str]) -> bool:
+        """Whether `tiles` will take its time."""
+        return self.engine == "rtl" and formats not in self.made
+
     def tiles(self, formats: tuple[str, str]) -> _Tiles:
         if formats not in self.made:
             self.made[formats] = _load_tiles(sister(self.design, *formats), self.engine, self.count)
@@ -121,9 +125,9 @@ def measure(
     for index, (real, quantised, name) in enumerate(jobs):
         what = f"{real.step} {real.layer} {name}".strip()
 
-        def report(share: float, done: int = index, what: str = what) -> None:
+        def report(share: float, doing: str = "", done: int = index, what: str = what) -> None:
             if progress is not None:
-                progress(done + share, len(jobs), what)
+                progress(done + share, len(jobs), f"{what}{doing}")
 
         rows.append(_measure_pass(real, quantised, name, sisters, report))
     names = dict.fromkeys(row["pass"] for row in rows)
@@ -193,15 +197,16 @@ def _measure_pass(
     quantised: QuantisedTensors,
     name: str,
     sisters: _Sisters,
-    report: Callable[[float], None],
+    report: Callable[..., None],
 ) -> dict[str, Any]:
     products, real_products = quantised.tensors.lowered(name).products, real.lowered(name).products
     formats = quantised.operand_formats(name)
     zeros_a, zeros_b = _zeros(products, formats)
     zeros_a_real, zeros_b_real = _zeros(real_products)
     side = "a" if (zeros_a or 0) > (zeros_b or 0) else "b"
-    report(0)
-    tiles = sisters.tiles(formats if side == "b" else (formats[1], formats[0]))
+    operands = formats if side == "b" else (formats[1], formats[0])
+    report(0, ": building its models" if sisters.builds(operands) else "")
+    tiles = sisters.tiles(operands)
     params, arithmetic = tiles.params, tiles.params.arithmetic
 
     (m, k), n = products[0][0].shape, products[0][1].shape[1]

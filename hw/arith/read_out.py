@@ -93,9 +93,8 @@ class ReadOut(Block):
         kept = out.fraction_bits + 1
         extended = Cat(Const(0, max(0, kept + 1 - len(value))), value)
         significand, guard, rest = extended[-kept:], extended[-kept - 1], extended[: -kept - 1]
-        top = (
-            self.arithmetic.window[1] + len(value) - 1 - out.least_exponent
-        )  # exponent without leading zeros
+        # the exponent of a value without leading zeros, less the least one
+        top = self.arithmetic.window[1] + len(value) - 1 - out.least_exponent
         exponent = Mux(significand[-1], top - places, 0)[: max(1, top.bit_length())]
         code = Signal(out.fraction_bits + 2 + top.bit_length(), reset_less=True)
         up = guard & (rest.any() | significand[0])
