@@ -103,6 +103,14 @@ def test_no_tool_warns(tmp_path, params):
 @needs_verilator
 @needs_icarus
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("params", MORE_FORMATS.values(), ids=MORE_FORMATS)
+def test_no_tool_warns_at_the_limits_of_formats(tmp_path, params):
+    check_with_every_tool(tmp_path, verilog(params))
+
+
+@needs_verilator
+@needs_icarus
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("params", FORMAT_SWEEP, ids=lambda p: f"{p.format}-{p.format_b}-{p.accumulator}")
 def test_no_tool_warns_in_any_format(tmp_path, params):
     check_with_every_tool(tmp_path, verilog(params))
