@@ -93,7 +93,7 @@ class _FloatProduct:
         too_low = place < 0 if self.offset < 0 else Const(0)
         too_high: Value = Const(0)
         if self.farthest > self.most:
-            too_high = (place > Const(self.most, place.shape())) & ~too_low
+            too_high = (place > self.most) & ~too_low
         nonzero = ~first.zero & ~second.zero
         is_nan = nonzero & (first.nan | second.nan)
         is_infinite = nonzero & ~first.nan & ~second.nan & (first.infinite | second.infinite)
@@ -108,10 +108,8 @@ class _FloatProduct:
             significand.eq(first.significand * second.significand),
             sign.eq(first.sign ^ second.sign),
             kept.eq(~special & ~too_low & ~too_high),
+            position.eq(place),
         ]
-
-        if len(position):
-            m.d.sync += position.eq(place)
 
         # ---- stage 2: to its place ----
         low, high = self.dropped, self.dropped + self.kept_bits

@@ -79,8 +79,8 @@ class ReadOut(Block):
         m.d.sync += zeros.eq(leading_zeros(list(magnitude[width - most :])) if most else 0)
         value: Value = delayed(m, magnitude, 1, name="magnitude", reset_less=True)
         places: Value = zeros
-        for stage, first in enumerate(range(len(zeros), 0, -SHIFTS_PER_STAGE)):  # the farthest shifts first
-            for level in range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1):
+        for stage, levels in enumerate(_stages(len(zeros))):
+            for level in levels:
                 shifted = Signal(width, name=f"shifted_by{1 << level}")
                 m.d.comb += shifted.eq(Mux(places[level], Cat(Const(0, 1 << level), value), value))
                 value = shifted
@@ -132,9 +132,9 @@ class ReadOut(Block):
     def _to_integer(self, m: Module, total: Value, out: IntegerFormat) -> None:
         value, sign = total[:-1], total[-1]
         guard, sticky, places = Const(0), Const(0), self.shift
-        width, levels = len(value), self.arithmetic.shift_bits
-        for stage, first in enumerate(range(levels, 0, -SHIFTS_PER_STAGE)):
-            for level in range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1):
+        width = len(value)
+        for stage, levels in enumerate(_stages(self.arithmetic.shift_bits)):
+            for level in levels:
                 distance, moves = 1 << level, places[level]
                 gone = Cat(value, sign.replicate(max(0, distance - width)))[:distance]
                 moved = Cat(value[distance:], sign.replicate(min(distance, width)))
@@ -148,7 +148,7 @@ class ReadOut(Block):
                 value, guard, sticky = following
             late = delayed(m, Cat(value, sign, guard, sticky), 1, name=f"stage{stage}", reset_less=True)
             value, sign, guard, sticky = late[:width], late[-3], late[-2], late[-1]
-            left = places[: max(first - SHIFTS_PER_STAGE, 0)]
+            left = places[: levels[-1]]
             places = delayed(m, left, 1, name=f"shift{stage}", reset_less=True) if len(left) else left
         value = Cat(value, sign).as_signed()
         rounded = Signal(signed(width + 2), reset_less=True)
@@ -157,6 +157,14 @@ class ReadOut(Block):
         limited = Mux(rounded > out.largest, out.largest, Mux(rounded < out.smallest, out.smallest, rounded))
         m.d.sync += result.eq(limited)
         m.d.comb += self.result.eq(result)
+
+
+def _stages(levels: int) -> list[range]:
+    """Levels of a shifter, the farthest shifts first, parted where there are registers."""
+    return [
+        range(first - 1, max(first - SHIFTS_PER_STAGE, 0) - 1, -1)
+        for first in range(levels, 0, -SHIFTS_PER_STAGE)
+    ]
 
 
 def leading_zeros(bits: list[Value]) -> Value:
