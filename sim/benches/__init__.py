@@ -7,7 +7,8 @@ A bench module has:
 - ``async check(dut, manifest, params, case) -> dict``: runs one case on the design and raises
   `AssertionError` unless all is right. Returns what was measured, for the table.
 
-`skiptile.sim.benches.entry` is what cocotb loads: it makes a test of each case.
+`skiptile.sim.benches.entry` is what cocotb loads: it makes a test of each case. What benches of blocks that
+multiply matrices share is in `skiptile.sim.benches.products`.
 """
 
 import json
