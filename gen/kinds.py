@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from skiptile.golden import tasd_unit_cases
 from skiptile.golden.counters import Counters
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.mac_tile_cases import random_case
 from skiptile.golden.mac_tile_jobs import TileJobs, count_product
+from skiptile.golden.tasd_unit import TasdUnitParams
 from skiptile.hw.hierarchy import Top
 from skiptile.hw.mac_tile import MacTile
+from skiptile.hw.tasd_unit import TasdUnit
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ KINDS = {
         Products(TileJobs, count_product),
         random_case,
         "sparse-skipping MAC tile (TensorDash), or its dense sister",
+    ),
+    "tasd-unit": Kind(
+        TasdUnitParams,
+        TasdUnit,
+        None,
+        tasd_unit_cases.random_case,
+        "the n largest of each block of m, one per cycle (TASD)",
     ),
 }
 
