@@ -12,13 +12,24 @@ import numpy as np
 
 from skiptile.golden.lowering import NEEDS, PASSES, Convolution, Lowered, check, lower
 from skiptile.golden.quantise import check_finite, quantise
-from skiptile.golden.training import small_cnn, train
+from skiptile.golden.training import Network, small_cnn, train
 
-__all__ = ["WORKLOADS", "LayerTensors", "Workload", "digits_cnn", "tensors_workload", "zeros"]
+__all__ = [
+    "WORKLOADS",
+    "Digits",
+    "LayerTensors",
+    "Workload",
+    "digits_cnn",
+    "split_digits",
+    "tensors_workload",
+    "train_on_digits",
+    "zeros",
+]
 
 Progress = Callable[[int, int, str], None]
 """Called with work done, work in all, and a word on what is being done."""
 
+EPOCHS, SMOOTHING = 10, 0.1  # of the digits network's training
 PRODUCT = ("a", "b")
 TENSORS = ("activation", "weight", "gradient")
 
@@ -122,26 +133,29 @@ class Workload:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def digits_cnn(seed: int = 0, batch: int = 32, progress: Progress | None = None) -> Workload:
-    """Steps of a small CNN's training on real handwritten digits, in float32.
+@dataclass(frozen=True, eq=False)
+class Digits:
+    """Real handwritten digits, to train on and to test with.
 
-    Trains ``small_cnn`` (16 and 32 channels, pooling, 32 channels, 64 and 10 outputs) for 10 epochs on four
-    fifths of scikit-learn's 1,797 images of 8x8 pixels and tests it on the rest, chosen by ``seed``. Labels
-    are smoothed by 0.1: else the network soon knows its images by heart, and the gradients of the few that it
-    does not know leave int8 nothing but zeros for all others. Takes the tensors of three steps: ``start`` is
-    the fifth of all, ``middle`` is half-way, ``end`` is the last. At batch 32 a step is 46 million
-    multiplications in its three passes (conv1 has no input gradient).
+    Attributes:
+        training_images, test_images: (images, 1, 8, 8), float32, 0 .. 1.
+        training_labels, test_labels: (images,), integers 0 .. 9.
+    """
 
-    Facts: ``test_accuracy`` (0 .. 1), ``final_loss``, ``training_images``, ``test_images``, ``epochs``,
-    ``steps``, ``batch``, ``seed``, and ``captured_steps``, the number of each captured step.
+    training_images: np.ndarray
+    training_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+
+
+def split_digits(seed: int = 0) -> Digits:
+    """Scikit-learn's 1,797 images of 8x8 pixels: four fifths to train on, by ``seed``, the rest to test.
 
     Raises:
         ImportError: If scikit-learn is not installed; the message says how to.
-        ValueError: If batch is less than 1 or more than the training images.
     """
     try:
         from sklearn.datasets import load_digits
-        from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise ImportError(
             "the workload digits-cnn needs scikit-learn's digits: pip install scikit-learn"
@@ -151,8 +165,57 @@ def digits_cnn(seed: int = 0, batch: int = 32, progress: Progress | None = None)
     labels = np.asarray(labels)
     order = np.random.default_rng(seed).permutation(len(images))
     test, training = np.split(order, [len(order) // 5])
-    epochs = 10
+    return Digits(images[training], labels[training], images[test], labels[test])
 
+
+def train_on_digits(
+    network: Network,
+    digits: Digits,
+    *,
+    epochs: int = EPOCHS,
+    batch: int = 32,
+    rate: float = 0.05,
+    seed: int = 0,
+    observe: Callable[[int, int, float], None] | None = None,
+) -> float:
+    """Train as `digits_cnn` does; arguments, loss and errors are those of ``skiptile.golden.training.train``.
+
+    Labels are smoothed by 0.1: else the network soon knows its images by heart, and the gradients of the few
+    that it does not know leave int8 nothing but zeros for all others.
+    """
+    from threadpoolctl import threadpool_limits
+
+    # on matrices this small a second thread gains little, and costs much on a busy machine
+    with threadpool_limits(1, user_api="blas"):
+        return train(
+            network,
+            digits.training_images,
+            digits.training_labels,
+            epochs=epochs,
+            batch=batch,
+            rate=rate,
+            smoothing=SMOOTHING,
+            seed=seed,
+            observe=observe,
+        )
+
+
+def digits_cnn(seed: int = 0, batch: int = 32, progress: Progress | None = None) -> Workload:
+    """Steps of a small CNN's training on real handwritten digits, in float32.
+
+    Trains ``small_cnn`` (16 and 32 channels, pooling, 32 channels, 64 and 10 outputs) for 10 epochs with
+    ``train_on_digits`` and tests it on the images that ``split_digits`` keeps back. Takes the tensors of
+    three steps: ``start`` is the fifth of all, ``middle`` is half-way, ``end`` is the last. At batch 32 a
+    step is 46 million multiplications in its three passes (conv1 has no input gradient).
+
+    Facts: ``test_accuracy`` (0 .. 1), ``final_loss``, ``training_images``, ``test_images``, ``epochs``,
+    ``steps``, ``batch``, ``seed``, and ``captured_steps``, the number of each captured step.
+
+    Raises:
+        ImportError: If scikit-learn is not installed; the message says how to.
+        ValueError: If batch is less than 1 or more than the training images.
+    """
+    digits = split_digits(seed)
     network = small_cnn(seed=seed)
     layers = []
     captured = {}
@@ -176,25 +239,14 @@ def digits_cnn(seed: int = 0, batch: int = 32, progress: Progress | None = None)
         if progress is not None:
             progress(step + 1, steps, f"training, loss {loss:.3f}")
 
-    # on matrices this small a second thread gains little, and costs much on a busy machine
-    with threadpool_limits(1, user_api="blas"):
-        final_loss = train(
-            network,
-            images[training],
-            labels[training],
-            epochs=epochs,
-            batch=batch,
-            smoothing=0.1,
-            seed=seed,
-            observe=observe,
-        )
+    final_loss = train_on_digits(network, digits, batch=batch, seed=seed, observe=observe)
     facts = {
-        "test_accuracy": network.accuracy(images[test], labels[test]),
+        "test_accuracy": network.accuracy(digits.test_images, digits.test_labels),
         "final_loss": final_loss,
-        "training_images": len(training),
-        "test_images": len(test),
-        "epochs": epochs,
-        "steps": epochs * (len(training) // batch),
+        "training_images": len(digits.training_images),
+        "test_images": len(digits.test_images),
+        "epochs": EPOCHS,
+        "steps": EPOCHS * (len(digits.training_images) // batch),
         "batch": batch,
         "seed": seed,
         "captured_steps": captured,
