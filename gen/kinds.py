@@ -1,19 +1,25 @@
 """The kinds of hardware that a design file can ask for."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from skiptile.golden import tasd_unit_cases
+from skiptile.golden import (
+    mac_tile_cases,
+    mac_tile_jobs,
+    systolic_tile_cases,
+    systolic_tile_jobs,
+    tasd_unit_cases,
+)
 from skiptile.golden.counters import Counters
 from skiptile.golden.mac_tile import MacTileParams
-from skiptile.golden.mac_tile_cases import random_case
-from skiptile.golden.mac_tile_jobs import TileJobs, count_product
+from skiptile.golden.systolic_tile import SystolicTileParams
 from skiptile.golden.tasd_unit import TasdUnitParams
 from skiptile.hw.hierarchy import Top
 from skiptile.hw.mac_tile import MacTile
+from skiptile.hw.systolic_tile import SystolicTile
 from skiptile.hw.tasd_unit import TasdUnit
 
 
@@ -22,12 +28,17 @@ class Products:
     """How a kind of block multiplies matrices.
 
     Attributes:
-        jobs: ``(a, b, params, shift)`` to the jobs of a product; `TileJobs` says what they offer.
-        count: ``(a, b, params)`` to what golden counts for that product.
+        jobs: ``(a, b, params, shift, **options)`` to the jobs of a product; `TileJobs` says what they offer.
+        count: ``(a, b, params, **options)`` to what golden counts for that product.
+        side: ``(products, params)``, pairs (a, b) of the formats of ``params``, to the operand that is better
+            at port b: "b", or "a", transposed.
+        options: for any operands, whatever their zeros.
     """
 
     jobs: type[Any]
-    count: Callable[[Any, Any, Any], Counters]
+    count: Callable[..., Counters]
+    side: Callable[[Any, Any], str]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,9 +66,21 @@ KINDS = {
     "mac-tile": Kind(
         MacTileParams,
         MacTile,
-        Products(TileJobs, count_product),
-        random_case,
+        Products(mac_tile_jobs.TileJobs, mac_tile_jobs.count_product, mac_tile_jobs.sparser_side),
+        mac_tile_cases.random_case,
         "sparse-skipping MAC tile (TensorDash), or its dense sister",
+    ),
+    "systolic-tile": Kind(
+        SystolicTileParams,
+        SystolicTile,
+        Products(
+            systolic_tile_jobs.SystolicJobs,
+            systolic_tile_jobs.count_product,
+            systolic_tile_jobs.quicker_side,
+            {"lossless": True},
+        ),
+        systolic_tile_cases.random_case,
+        "systolic tile: weight- or output-stationary, N:M weights, tile-wise gather",
     ),
     "tasd-unit": Kind(
         TasdUnitParams,

@@ -240,6 +240,19 @@ class Arithmetic:
         number = int(shift) if isinstance(shift, np.integer) else shift
         check_integer("shift", number, 0, (1 << SHIFT_BITS) - 1)
 
+    def changes(self, format: str, format_b: str) -> dict[str, Any]:
+        """Parameters that change where operands have other formats.
+
+        Window and read-out stay if the formats are its own or swapped; else the window is the default for the
+        formats, and of the read-out what fits them stays. (`dataclasses.replace` would keep all of them.)
+        """
+        changes: dict[str, Any] = {"format": format, "format_b": format_b}
+        if {format, format_b} != {self.format, self.format_b}:
+            changes["accumulator"] = None
+            if Arithmetic(format=format, format_b=format_b).is_float != self.is_float:
+                changes |= {"out": None, "saturate": False}
+        return changes
+
     # ---- fields of payloads ----
 
     def operand_field(self, name: str, shape: tuple[int, ...]) -> Field:

@@ -4,6 +4,7 @@
 elements of ``lanes`` multipliers. Rows skip the zeros of ``b`` by looking ahead in a window of steps.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -153,17 +154,13 @@ class MacTileParams:
         return Arithmetic(**{name: getattr(self, name) for name in self.ARITHMETIC_KEYS})
 
     def with_formats(self, format: str, format_b: str) -> "MacTileParams":
-        """The tile for operands of other formats, in the same geometry.
+        """The tile for operands of other formats, in the same geometry (`Arithmetic.changes`)."""
+        return replace(self, **self.arithmetic.changes(format, format_b))
 
-        It keeps window and read-out if the formats are its own or swapped; else it has the defaults for
-        its formats, and of the read-out what fits them. (`dataclasses.replace` would keep all of them.)
-        """
-        changes: dict[str, Any] = {"format": format, "format_b": format_b}
-        if {format, format_b} != {self.format, self.format_b}:
-            changes["accumulator"] = None
-            if Arithmetic(format=format, format_b=format_b).is_float != self.arithmetic.is_float:
-                changes |= {"out": None, "saturate": False}
-        return replace(self, **changes)
+    @property
+    def is_dense(self) -> bool:
+        """Whether it skips nothing."""
+        return not self.lookahead
 
     @property
     def dense(self) -> "MacTileParams":
@@ -206,6 +203,11 @@ class MacTileParams:
         """
         pairs = ~self.arithmetic.b.is_zero(b)
         return pairs & ~self.arithmetic.a.is_zero(a) if self.side == "both" else pairs
+
+    @property
+    def pairs_per_cycle(self) -> int:
+        """Pairs that can be scheduled in a cycle."""
+        return self.rows * self.lanes
 
     # ---- derived widths ----
 
@@ -304,6 +306,7 @@ class MacTileParams:
     def capacities(self) -> dict[str, int]:
         """What the tile holds."""
         return {
+            "elements": self.rows * self.columns,
             "multipliers": self.rows * self.columns * self.lanes,
             "window_steps": self.window_steps,
             "staging_beats": BUFFER_BEATS if self.lookahead else 0,
@@ -351,6 +354,10 @@ class MacTileParams:
         }
 
     # ---- ports ----
+
+    def count_outputs(self, beats: Mapping[str, np.ndarray]) -> int:
+        """Output beats that input payloads must give."""
+        return int(np.sum(beats["last"])) * self.result_beats
 
     @property
     def input_fields(self) -> tuple[Field, ...]:

@@ -1,5 +1,7 @@
 """Matrix products on a `mac-tile`: cut into jobs and beats, and put together again."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from skiptile.golden.counters import Counters
@@ -48,8 +50,8 @@ class TileJobs:
         return -(-self.steps // self.params.window_steps)
 
     @property
-    def result_beats_per_job(self) -> int:
-        return self.params.result_beats
+    def result_beats(self) -> int:
+        return len(self) * self.params.result_beats
 
     def beats(self, start: int, stop: int) -> dict[str, np.ndarray]:
         """Input payloads of jobs ``start`` .. ``stop`` - 1, per field (beats, *shape)."""
@@ -82,15 +84,15 @@ class TileJobs:
         ends[:, -1:] = True
         return pairs.reshape(-1, *pairs.shape[2:]), ends.reshape(-1)
 
-    def collect(self, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, Counters]:
-        """``c`` (M, N), and the sums of the counters, from the output payloads of all jobs."""
+    def collect(self, outputs: dict[str, np.ndarray], elapsed: int) -> tuple[np.ndarray, Counters]:
+        """``c`` (M, N), and the sums of the counters, from all output payloads and the cycles they took."""
         params, arithmetic = self.params, self.params.arithmetic
         last = outputs["last"] == 1
         sums = {field.name: int(outputs[field.name][last].sum()) for field in params.counter_fields}
         if arithmetic.is_float:
             sums["overflow"] = count_overflow(outputs["flags"])
         results = outputs["result"].reshape(len(self), params.rows, params.columns)
-        return self.assemble(results.astype(arithmetic.result_dtype)), Counters(**sums)
+        return self.assemble(results.astype(arithmetic.result_dtype)), Counters(elapsed=elapsed, **sums)
 
     def assemble(self, results: np.ndarray) -> np.ndarray:
         """Results (jobs, rows, columns) to ``c`` (M, N)."""
@@ -111,6 +113,17 @@ def _blocks(vectors: np.ndarray, width: int, lanes: int) -> np.ndarray:
     padded = np.zeros((blocks * width, steps * lanes), vectors.dtype)
     padded[:count, :k] = vectors
     return np.ascontiguousarray(padded.reshape(blocks, width, steps, lanes).transpose(0, 2, 1, 3))
+
+
+def sparser_side(products: Sequence[tuple[np.ndarray, np.ndarray]], params: MacTileParams) -> str:
+    """Which operand has more zeros, to be skipped: "b", or "a", so that the products are transposed."""
+    zeros = []
+    for operands, format in zip(
+        zip(*products, strict=True), (params.arithmetic.a, params.arithmetic.b), strict=True
+    ):
+        size = sum(operand.size for operand in operands)
+        zeros.append(sum(int(format.is_zero(operand).sum()) for operand in operands) / max(size, 1))
+    return "a" if zeros[0] > zeros[1] else "b"
 
 
 def count_product(a: np.ndarray, b: np.ndarray, params: MacTileParams) -> Counters:

@@ -20,6 +20,7 @@ __all__ = [
     "check_pattern",
     "compress",
     "format_named",
+    "fullest_block",
     "is_pattern",
     "magnitudes",
     "obeys",
@@ -127,6 +128,11 @@ def compress(b: np.ndarray, n: int, m: int, format: str) -> Compressed:
 def obeys(b: np.ndarray, n: int, m: int, format: str) -> bool:
     """Whether no block of m consecutive rows of ``b`` (K, N), raw bit patterns, has over n non-zeros."""
     return not (_counts(_nonzero(b, n, m, format), m) > n).any()
+
+
+def fullest_block(b: np.ndarray, m: int, format: str) -> int:
+    """The most non-zeros in a block of m consecutive rows of ``b`` (K, N), raw bit patterns."""
+    return int(_counts(_nonzero(b, 1, m, format), m).max(initial=0))
 
 
 def prune(weights: np.ndarray, n: int, m: int) -> np.ndarray:

@@ -6,7 +6,7 @@ and the library remembers the block, to be converted once. In simulation blocks 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
@@ -49,7 +49,13 @@ class Probe:
 
 
 class Top(wiring.Component):
-    """A component that can be a design: streams at its ports, and probes inside."""
+    """A component that can be a design: streams at its ports, and probes inside.
+
+    Attributes:
+        repeated: name of the block that makes most of it, many times over; None if there is none.
+    """
+
+    repeated: ClassVar[str | None] = None
 
     @staticmethod
     def probes(params: Any) -> tuple[Probe, ...]:

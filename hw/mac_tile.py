@@ -5,7 +5,6 @@ operand ``a`` and its window. See DESIGN: "The sparse-skipping MAC tile" for the
 `golden/mac_tile.py` for what it computes.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -14,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
 from skiptile.hw.arith.element_type import ElementType
-from skiptile.hw.arith.read_out import ReadOut, expanded_flags
+from skiptile.hw.arith.read_out import read_out
 from skiptile.hw.drain import Drain
 from skiptile.hw.element import Element
 from skiptile.hw.fifo import Fifo
@@ -61,6 +60,8 @@ class MacTile(Top):
         i: beats of up to ``lookahead + 1`` steps, `MacTileParams.input_fields`.
         o: ``output_rows`` rows of results with their reduction's counters, `MacTileParams.output_fields`.
     """
+
+    repeated = Element.block_name
 
     i: stream.Interface
     o: stream.Interface
@@ -124,7 +125,9 @@ class MacTile(Top):
         if params.arithmetic.shift_bits:
             m.d.comb += drain.done_shift.eq(issue.shift)
         given = [element.result for row in elements[: params.output_rows] for element in row]
-        self._connect_output(m, issue, drain, self._read_out(m, drain, given))
+        shift = drain.shift if params.arithmetic.shift_bits else Const(0)
+        results = read_out(m, params.arithmetic, given, shift, platform)
+        self._connect_output(m, issue, drain, results)
         return m
 
     def _place(self, m: Module, name: str, block: Block) -> None:
@@ -281,24 +284,6 @@ class MacTile(Top):
         return pairs.pairs
 
     # ---- the way out ----
-
-    def _read_out(self, m: Module, drain: Drain, states: Sequence[Value]) -> Value:
-        """Results and flags, as they are in the output payload, of accumulators' ``states``."""
-        arithmetic = self.params.arithmetic
-        results, flags = [], []
-        for index, state in enumerate(states):
-            if arithmetic.out_format is None:
-                results.append(state[: arithmetic.accumulator_bits])
-                flags.append(expanded_flags(arithmetic, state[arithmetic.accumulator_bits :]))
-                continue
-            read_out = ReadOut(arithmetic)
-            self._place(m, f"read_out_{index}", read_out)
-            m.d.comb += read_out.state.eq(state)
-            if arithmetic.shift_bits:
-                m.d.comb += read_out.shift.eq(drain.shift)
-            results.append(read_out.result)
-            flags.append(read_out.flags if arithmetic.is_float else Const(0))
-        return Cat(results, flags) if arithmetic.is_float else Cat(results)
 
     def _connect_output(self, m: Module, issue: _Issue, drain: Drain, results: Value) -> None:
         params = self.params

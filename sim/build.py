@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from skiptile.gen.kinds import KINDS
 from skiptile.sim import cache, tools
 
 HARNESS = Path(__file__).with_name("harness.cpp")
@@ -12,9 +13,9 @@ RUNTIME = ("verilated", "verilated_threads", "verilated_dpi")  # Verilator's own
 _FAST = ["-fPIC", "-std=c++17", "-O3", "-march=native"]
 _QUICK = ["-fPIC", "-std=c++17", "-O0"]
 
-# Above this many multipliers the element is compiled on its own, once, so that builds stay short; below,
-# one flat model is as fast or faster (benchmarks/simulation_speed.py).
-MOST_FLAT = 1024
+# Above this many elements the block that repeats is compiled on its own, once, so that builds stay short;
+# below, one flat model is as fast or faster (benchmarks/simulation_speed.py).
+MOST_FLAT = 64
 
 
 def build(
@@ -26,15 +27,17 @@ def build(
         manifest, verilog: as `skiptile generate` writes them.
         random_start: registers begin with random values that depend on a seed; otherwise with zeros. Such
             models are for tests, so they are built quickly and run slowly.
-        flat: one model for all of it, or the element on its own; by its size if not given.
+        flat: one model for all of it, or the block that repeats on its own; by its size if not given.
 
     Raises:
         ToolError: a tool is missing, or the build failed.
         OSError: the cache cannot be written.
     """
     tools.check_build_tools()
-    whole = manifest["capacities"].get("multipliers", 0) <= MOST_FLAT if flat is None else flat
-    alone = f'hier_block -module "{manifest["design"]}__element"'
+    repeated = KINDS[manifest["kind"]].component.repeated
+    whole = manifest["capacities"].get("elements", 0) <= MOST_FLAT if flat is None else flat
+    whole = whole or repeated is None
+    alone = f'hier_block -module "{manifest["design"]}__{repeated}"'
     sources = {
         "design.v": verilog,
         "design.h": _header(manifest),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,19 +16,23 @@ from skiptile.sim.model import load
 class Engine(Protocol):
     """Multiplies matrices on one design."""
 
-    def matmul(self, a: np.ndarray, b: np.ndarray, shift: int = 0) -> tuple[np.ndarray, Counters]:
-        """``a @ b`` of bit patterns (M, K) and (K, N), and what it took."""
+    def matmul(
+        self, a: np.ndarray, b: np.ndarray, shift: int = 0, **options: Any
+    ) -> tuple[np.ndarray, Counters]:
+        """``a @ b`` of bit patterns (M, K) and (K, N), and what it took; options as of the kind's jobs."""
         ...
 
 
 class GoldenEngine:
-    """The golden model as an engine; it has no clock, so it knows no elapsed cycles and no stalls."""
+    """The golden model as an engine; it knows elapsed cycles and stalls only where they are the cycles."""
 
     def __init__(self, design: Design) -> None:
         self._params, self._count = design.params, products_of(design.kind).count
 
-    def matmul(self, a: np.ndarray, b: np.ndarray, shift: int = 0) -> tuple[np.ndarray, Counters]:
-        counters = self._count(a, b, self._params)
+    def matmul(
+        self, a: np.ndarray, b: np.ndarray, shift: int = 0, **options: Any
+    ) -> tuple[np.ndarray, Counters]:
+        counters = self._count(a, b, self._params, **options)
         product = exact.product(a, b, self._params.arithmetic, shift)
         return product.results, replace(counters, overflow=exact.count_overflow(product.flags))
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from skiptile.gen.design import LONGEST_NAME, Design
-from skiptile.gen.kinds import products_of
+from skiptile.gen.kinds import Products, products_of
 from skiptile.golden import exact
 from skiptile.golden.counters import Counters
 from skiptile.golden.formats import FORMATS
-from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.quantise import tensor_formats
 from skiptile.golden.workloads import LayerTensors, QuantisedTensors, Workload, zeros
 from skiptile.sim.engines import ENGINES, Engine
@@ -20,7 +19,6 @@ Progress = Callable[[float, int, str], None]
 """Called with passes done, passes in all, and a word on what is being done."""
 
 Product = tuple[np.ndarray, np.ndarray]
-Count = Callable[[np.ndarray, np.ndarray, MacTileParams], Counters]
 
 SUMMED = (
     "dense_cycles",
@@ -40,17 +38,21 @@ class WorkloadError(ValueError):
 
 @dataclass(frozen=True)
 class _Tiles:
-    """A sparse tile, the dense one of the same geometry unless it is one, and what golden counts."""
+    """A tile, the dense one of the same geometry unless it is one, and how its kind multiplies."""
 
     design: Design
     sparse: Engine
     dense: Engine | None
-    count: Count
+    products: Products
     compares: bool
 
     @property
-    def params(self) -> MacTileParams:
+    def params(self) -> Any:
         return self.design.params
+
+    def count(self, a: np.ndarray, b: np.ndarray) -> Counters:
+        """What golden counts."""
+        return self.products.count(a, b, self.params, **self.products.options)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class _Sisters:
 
     design: Design
     engine: str
-    count: Count
+    products: Products
     made: dict[tuple[str, str], _Tiles] = field(default_factory=dict)
 
     def builds(self, formats: tuple[str, str]) -> bool:
@@ -68,12 +70,12 @@ class _Sisters:
 
     def tiles(self, formats: tuple[str, str]) -> _Tiles:
         if formats not in self.made:
-            self.made[formats] = _load_tiles(sister(self.design, *formats), self.engine, self.count)
+            self.made[formats] = _load_tiles(sister(self.design, *formats), self.engine, self.products)
         return self.made[formats]
 
 
 def sister(design: Design, format_a: str, format_b: str) -> Design:
-    """The design for operands of other formats, in the same geometry (`MacTileParams.with_formats`)."""
+    """The design for operands of other formats, in the same geometry."""
     params = design.params
     if (format_a, format_b) == (params.format, params.format_b):
         return design
@@ -92,8 +94,9 @@ def measure(
 ) -> dict[str, Any]:
     """Run every layer and pass of ``workload`` on ``design`` and on its dense sister.
 
-    Per layer and pass the operand with more zeros goes to the scheduled port; the job is transposed
-    where that is ``a``. A port has one format, so passes may need sisters of the design (`sister`).
+    Per layer and pass the operand that is better there goes to port b (`Products.side`); the job is
+    transposed where that is ``a``. A port has one format, so passes may need sisters of the design
+    (`sister`).
 
     Args:
         formats: a scheme of `golden.quantise.tensor_formats`; None: activations and weights have the
@@ -108,7 +111,7 @@ def measure(
     """
     params = design.params
     try:
-        sisters = _Sisters(design, engine, products_of(design.kind).count)
+        sisters = _Sisters(design, engine, products_of(design.kind))
         chosen = tensor_formats(formats or params.format)
     except ValueError as error:
         raise WorkloadError(f"{design.name}: {error}") from error
@@ -133,6 +136,7 @@ def measure(
     names = dict.fromkeys(row["pass"] for row in rows)
     return {
         "design": design.name,
+        "kind": design.kind,
         "workload": workload.name,
         "engine": engine,
         "formats": chosen,
@@ -144,16 +148,16 @@ def measure(
     }
 
 
-def _load_tiles(design: Design, engine: str, count: Count) -> _Tiles:
+def _load_tiles(design: Design, engine: str, products: Products) -> _Tiles:
     params = design.params
     make = ENGINES[engine]
     dense = None
-    if params.lookahead:
+    if not params.is_dense:
         dense = make(replace(design, name="dense", params=params.dense))
-    return _Tiles(design, make(design), dense, count, compares=engine == "rtl")
+    return _Tiles(design, make(design), dense, products, compares=engine == "rtl")
 
 
-def _check_reduction(layer: LayerTensors, name: str, params: MacTileParams) -> None:
+def _check_reduction(layer: LayerTensors, name: str, params: Any) -> None:
     k = layer.lowered(name).products[0][0].shape[1]
     if k > params.max_reduction:
         raise WorkloadError(
@@ -162,12 +166,11 @@ def _check_reduction(layer: LayerTensors, name: str, params: MacTileParams) -> N
         )
 
 
-def _geometry(params: MacTileParams) -> dict[str, Any]:
+def _geometry(params: Any) -> dict[str, Any]:
     table = params.to_dict()
     for key in params.ARITHMETIC_KEYS:  # sisters have others: see "formats"
         table.pop(key, None)
-    sparsity = table.pop("sparsity", None)
-    return {**table, **(sparsity if isinstance(sparsity, dict) else {"lookahead": 0})}
+    return {**table, **table.pop("sparsity", {})}
 
 
 @dataclass
@@ -203,7 +206,8 @@ def _measure_pass(
     formats = quantised.operand_formats(name)
     zeros_a, zeros_b = _zeros(products, formats)
     zeros_a_real, zeros_b_real = _zeros(real_products)
-    side = "a" if (zeros_a or 0) > (zeros_b or 0) else "b"
+    given = sisters.design.params.with_formats(*formats)
+    side = sisters.products.side(products, given)
     operands = formats if side == "b" else (formats[1], formats[0])
     report(0, ": building its models" if sisters.builds(operands) else "")
     tiles = sisters.tiles(operands)
@@ -219,12 +223,10 @@ def _measure_pass(
         a, b = _oriented(product, side)
         real_a, real_b = _oriented(real_product, side)
         shift = exact.least_shift(a, b, arithmetic)
-        wanted, counted = exact.product(a, b, arithmetic, shift), tiles.count(a, b, params)
+        wanted, counted = exact.product(a, b, arithmetic, shift), tiles.count(a, b)
         golden += counted
-        golden_real += tiles.count(
-            _mask(real_a, arithmetic.a.dtype), _mask(real_b, arithmetic.b.dtype), params
-        )
-        result, counters = tiles.sparse.matmul(a, b, shift)
+        golden_real += tiles.count(_mask(real_a, arithmetic.a.dtype), _mask(real_b, arithmetic.b.dtype))
+        result, counters = tiles.sparse.matmul(a, b, shift, **tiles.products.options)
         matches &= np.array_equal(result, wanted.results)
         matches &= counters.overflow == exact.count_overflow(wanted.flags)
         for what in ("cycles", "steps", "effectual"):
@@ -236,11 +238,11 @@ def _measure_pass(
         sparse += counters
         report((group + 0.5) / groups)
         if tiles.dense is not None:
-            result, counters = tiles.dense.matmul(a, b, shift)
+            result, counters = tiles.dense.matmul(a, b, shift, **tiles.products.options)
             matches &= np.array_equal(result, wanted.results) and counters.cycles == counted.steps
         dense += counters
     report(1)
-    slots = sparse.cycles * params.rows * params.lanes
+    slots = sparse.cycles * params.pairs_per_cycle
     return {
         "step": real.step,
         "layer": real.layer,

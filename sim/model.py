@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,16 @@ class Model:
         b: np.ndarray,
         shift: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        **options: Any,
     ) -> tuple[np.ndarray, Counters]:
         """``a @ b`` for any M, K and N, with input always there and output always taken.
 
         Args:
-            a, b: (M, K) and (K, N), raw bit patterns of the design's formats.
+            a, b: (M, K) and (K, N), raw bit patterns of the design's formats; ``b`` also in another form
+                that the kind's jobs take.
             shift: integer results are divided by 2^shift, to nearest even, and saturated.
             progress: called now and then with jobs sent and jobs in all.
+            options: of the kind's jobs, as ``dataflow`` of a `systolic-tile`'s.
 
         Returns:
             ``c`` (M, N), bit patterns of the results' format (integers for raw results), and the counters
@@ -67,12 +70,10 @@ class Model:
             SimulationError: the design hangs or breaks its streams' protocol.
         """
         params = self.design.params
-        jobs = products_of(self.design.kind).jobs(a, b, params, shift)
-        words = payload_words(params.output_fields)
-        results = np.zeros((len(jobs) * jobs.result_beats_per_job, words), np.uint32)
+        jobs = products_of(self.design.kind).jobs(a, b, params, shift, **options)
+        results = np.zeros((jobs.result_beats, payload_words(params.output_fields)), np.uint32)
         elapsed = self._run(jobs, results, progress or (lambda done, total: None)) if len(jobs) else 0
-        product, counters = jobs.collect(unpack(params.output_fields, results))
-        return product, replace(counters, elapsed=elapsed)
+        return jobs.collect(unpack(params.output_fields, results), elapsed)
 
     def _run(self, jobs: Any, results: np.ndarray, progress: Callable[[int, int], None]) -> int:
         """Fill ``results``, packed payloads, and count the clock cycles."""
@@ -112,8 +113,7 @@ class Model:
         """
         params = self.design.params
         payloads = pack(params.input_fields, beats)
-        expected = int(np.sum(beats["last"])) * params.result_beats
-        results = np.zeros((expected, payload_words(params.output_fields)), np.uint32)
+        results = np.zeros((params.count_outputs(beats), payload_words(params.output_fields)), np.uint32)
         with self._simulation(seed=seed, paces={"i": idle, "o": stall}, trace=trace) as simulation:
             if reset_after is not None:
                 simulation.send("i", payloads)

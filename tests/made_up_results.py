@@ -68,7 +68,7 @@ def make(
         return {**sums, "speedup": fast, "real_speedup": real, "error": worst, "exact": right}
 
     results = {
-        **{"design": "tile4x4", "workload": "digits-cnn", "engine": "rtl"},
+        **{"design": "tile4x4", "kind": "mac-tile", "workload": "digits-cnn", "engine": "rtl"},
         "formats": {"activation": formats[0], "weight": formats[0], "gradient": formats[1]},
         "facts": {"test_accuracy": 0.987, "data": "scikit-learn digits"},
         "geometry": {

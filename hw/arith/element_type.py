@@ -60,6 +60,15 @@ class ElementType:
             ]
         return Cat(accumulator, flags)
 
+    def split(self, state: Value) -> Term:
+        """The number and the flags of a state, of whatever width the number is."""
+        width = len(state) - len(self.arithmetic.flags)
+        return state[:width].as_signed(), state[width:]
+
+    def added(self, state: Term, term: Term) -> Term:
+        """The sum of both, in the state's width."""
+        return (state[0] + term[0])[: len(state[0])].as_signed(), state[1] | term[1]
+
 
 class _FloatProduct:
     """Multiplies significands, then moves the product to its place in the window.

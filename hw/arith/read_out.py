@@ -1,11 +1,13 @@
 """The read-out: an accumulator's content as a result, rounded once, to nearest even."""
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.arithmetic import FLAGS, SHIFTS_PER_STAGE, Arithmetic
 from skiptile.golden.formats import FloatFormat, IntegerFormat
-from skiptile.hw.hierarchy import Block
+from skiptile.hw.hierarchy import Block, place
 from skiptile.hw.pipeline import delayed
 
 
@@ -14,6 +16,29 @@ def expanded_flags(arithmetic: Arithmetic, flags: Value) -> Value:
     return Cat(
         flags[arithmetic.flags.index(flag)] if flag in arithmetic.flags else Const(0) for flag in FLAGS
     )
+
+
+def read_out(
+    m: Module, arithmetic: Arithmetic, states: Sequence[Value], shift: Value, platform: object
+) -> Value:
+    """Results and flags, as they are in output payloads, of accumulators' ``states``.
+
+    Latency: `Arithmetic.read_out_latency`. ``shift`` is ignored where results have none.
+    """
+    results, flags = [], []
+    for index, state in enumerate(states):
+        if arithmetic.out_format is None:
+            results.append(state[: arithmetic.accumulator_bits])
+            flags.append(expanded_flags(arithmetic, state[arithmetic.accumulator_bits :]))
+            continue
+        block = ReadOut(arithmetic)
+        place(m, f"read_out_{index}", block, platform)
+        m.d.comb += block.state.eq(state)
+        if arithmetic.shift_bits:
+            m.d.comb += block.shift.eq(shift)
+        results.append(block.result)
+        flags.append(block.flags if arithmetic.is_float else Const(0))
+    return Cat(results, flags) if arithmetic.is_float else Cat(results)
 
 
 class ReadOut(Block):

@@ -114,8 +114,9 @@ def make_charts(results: Results) -> list[Chart]:
         Chart(
             "Speed-up",
             "Dense cycles over cycles, per layer and pass; the dashed line is the dense tile. The capped "
-            "ideal is what any interconnect could reach with this lookahead; the dot is the speed-up from "
-            "the zeros of the real numbers alone, without those that rounding to the tile's format makes.",
+            "ideal is the most that the window, or a systolic tile's multipliers, allow; the dot is the "
+            "speed-up from the zeros of the real numbers alone, without those that rounding to the tile's "
+            "format makes.",
             speedup,
             grid.min_width(1),
         ),

@@ -166,20 +166,37 @@ def mixed_formats(results: Results) -> bool:
 
 def legend(results: Results) -> list[tuple[str, str]]:
     """What the columns mean, in plain words."""
-    steps = results["geometry"].get("lookahead")
-    most = str(steps + 1) if isinstance(steps, int) else "lookahead + 1"
+    words = _SYSTOLIC if results["kind"] == "systolic-tile" else _mac_tile(results)
     return [
         ("zeros a, b", "% of zeros in each operand: as real numbers → in the tile's number format"),
-        ("side", "the operand whose zeros are skipped"),
-        ("cycles", "clock cycles in which the tile issues products; dense: of the tile that skips nothing"),
-        ("elapsed", "all clock cycles from the first input to the last result, waiting included"),
-        ("ideal", "cycles if every lane of a row could take any remaining product of its reduction"),
-        ("capped", f"the same, but at most {most} steps of a reduction finish in one cycle, as in the tile"),
-        ("speed-up", "dense cycles / cycles; real zeros: with only the zeros that the real numbers have"),
-        ("util", "share of multiplier slots in issue cycles that do useful work"),
+        *words.items(),
         ("error", ERROR),
         ("exact", EXACT),
     ]
+
+
+def _mac_tile(results: Results) -> dict[str, str]:
+    """What the columns mean that kinds of blocks count by their own rules."""
+    steps = results["geometry"].get("lookahead", 0)
+    most = str(steps + 1) if isinstance(steps, int) else "lookahead + 1"
+    return {
+        "side": "the operand whose zeros are skipped",
+        "cycles": "clock cycles in which the tile issues products; dense: of the tile that skips nothing",
+        "elapsed": "all clock cycles from the first input to the last result, waiting included",
+        "ideal": "cycles if every lane of a row could take any remaining product of its reduction",
+        "capped": f"the same, but at most {most} steps of a reduction finish in one cycle, as in the tile",
+        "speed-up": "dense cycles / cycles; real zeros: with only the zeros that the real numbers have",
+        "util": "share of multiplier slots in issue cycles that do useful work",
+    }
+
+
+_SYSTOLIC = {
+    "side": "the operand that is the weights: the one that takes fewer cycles",
+    "cycles": "clock cycles from the first input to the last result, as elapsed; dense: with dense weights",
+    "ideal": "cycles if every multiplier worked in each of them; capped is the same",
+    "speed-up": "dense cycles / cycles; real zeros: with only the zeros that the real numbers have",
+    "util": "share of multipliers at work, on average",
+}
 
 
 def subject(results: Row) -> str:

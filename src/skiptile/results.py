@@ -64,7 +64,7 @@ _ROW = {
 
 
 _RESULTS = {
-    **dict.fromkeys(("design", "workload", "engine"), _TEXT),
+    **dict.fromkeys(("design", "kind", "workload", "engine"), _TEXT),
     "formats": dict.fromkeys(("activation", "weight", "gradient"), _TEXT),
     "facts": _TABLE,
     "geometry": _TABLE,
