@@ -348,3 +348,11 @@ class Arithmetic:
                 f"saturated to {out.name}."
             )
         return sentences
+
+
+def tree_stages(terms: int, radix: int = 2) -> int:
+    """Levels of a tree that adds up ``terms`` numbers, ``radix`` at a time."""
+    stages = 0
+    while terms > 1:
+        terms, stages = -(-terms // radix), stages + 1
+    return stages

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skiptile.golden.arithmetic import Arithmetic, Window
+from skiptile.golden.arithmetic import Arithmetic, Window, tree_stages
 from skiptile.golden.checks import check_choice, check_integer, check_keys
 from skiptile.golden.interconnect import (
     INTERCONNECTS,
@@ -36,6 +36,7 @@ MOST_ELEMENTS = 64  # rows, columns or lanes
 MOST_LOOKAHEAD = 7
 MOST_REDUCTION = 1 << 24
 STALL_BITS = 32  # width of the stall counters; they stay at their largest value
+TALLY_RADIX = 4  # numbers of pairs that are added up in a cycle
 BUFFER_BEATS = 4  # beats in the staging buffer: the window's two, one behind it and one arriving
 SIDES = {
     "b": "one scheduler per row skips the zeros of b",
@@ -246,7 +247,7 @@ class MacTileParams:
     @property
     def tree_levels(self) -> int:
         """Levels of the adder tree, each a pipeline stage."""
-        return (self.lanes - 1).bit_length()
+        return tree_stages(self.lanes)
 
     @property
     def issue_latency(self) -> int:
@@ -260,11 +261,16 @@ class MacTileParams:
         return operands + self.arithmetic.multiply_latency + self.tree_levels + 1
 
     @property
+    def tally_latency(self) -> int:
+        """From a reduction's last issue to its counters."""
+        pairs = tree_stages(self.lanes, TALLY_RADIX) + tree_stages(self.rows, TALLY_RADIX)
+        return 2 + pairs + 2  # pairs of each lane; their sum; counters and the queue of finished ones
+
+    @property
     def result_latency(self) -> int:
         """From a reduction's last issue to its first result at the output, when nothing waits."""
-        return (
-            self.element_latency + 1 + self.arithmetic.read_out_latency + 1
-        )  # drain registers, output buffer
+        drained = self.element_latency + 1 + self.arithmetic.read_out_latency
+        return max(drained + 1, self.tally_latency)  # output buffer; results have their counters beside them
 
     # ---- derived capacities ----
 

@@ -3,10 +3,10 @@
 from amaranth.hdl import Array, Cat, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from skiptile.golden.mac_tile import MacTileParams
+from skiptile.golden.mac_tile import TALLY_RADIX, MacTileParams
 from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.hierarchy import Block
-from skiptile.hw.pipeline import total
+from skiptile.hw.pipeline import adder_tree
 
 
 def words(packed: Value, width: int) -> list[Value]:
@@ -36,7 +36,7 @@ def selected(window: Value, select: Value | None, params: MacTileParams, width: 
 class ScheduledOperands(Block):
     """The scheduled operands of a row: each lane's own of its window, zero for a lane without a pair.
 
-    Latency: from ``select`` 2 cycles to ``operands``, 1 to ``pairs``.
+    Latency: from ``select`` 2 cycles to ``operands``; to ``pairs`` 1, and those of the adder tree.
 
     Members:
         window: the row's window, one cycle after ``select``.
@@ -84,24 +84,22 @@ class ScheduledOperands(Block):
             m.d.sync += select.eq(self.select)
             m.d.comb += self.late_select.eq(select)
         taken = Signal(params.lanes, reset_less=True)
-        pairs = Signal(params.pairs_bits, reset_less=True)
         operands = Signal(bits, reset_less=True)
         chosen = selected(self.window, select, params, params.arithmetic.b.bits)
         m.d.sync += [
             taken.eq(self.taken),
-            pairs.eq(total(list(self.taken))),
             operands.eq(
                 Cat(operand & taken[lane].replicate(len(operand)) for lane, operand in enumerate(chosen))
             ),
         ]
-        m.d.comb += [self.operands.eq(operands), self.pairs.eq(pairs)]
+        m.d.comb += [self.operands.eq(operands), self.pairs.eq(_number(m, taken))]
         return m
 
 
 class DenseOperands(Block):
     """The operands of a row of the dense tile.
 
-    Latency: 1 cycle to ``operands``, 2 to ``pairs``.
+    Latency: 1 cycle to ``operands``; to ``pairs`` 2, and those of the adder tree.
 
     Members:
         data: the lanes' operands.
@@ -125,9 +123,17 @@ class DenseOperands(Block):
         m = Module()
         params = self.params
         operands = Signal(len(self.data), reset_less=True)
-        pairs = Signal(params.pairs_bits, reset_less=True)
+        effectual = Signal(params.lanes, reset_less=True)
         element = ElementType(params.arithmetic)
-        effectual = [element.magnitude("b", word).any() for word in words(operands, params.arithmetic.b.bits)]
-        m.d.sync += [operands.eq(self.data), pairs.eq(total(effectual))]
-        m.d.comb += [self.operands.eq(operands), self.pairs.eq(pairs)]
+        lanes = words(operands, params.arithmetic.b.bits)
+        m.d.sync += [
+            operands.eq(self.data),
+            effectual.eq(Cat(element.magnitude("b", lane).any() for lane in lanes)),
+        ]
+        m.d.comb += [self.operands.eq(operands), self.pairs.eq(_number(m, effectual))]
         return m
+
+
+def _number(m: Module, lanes: Signal) -> Value:
+    """How many bits are set, after as many cycles as the adder tree has stages."""
+    return adder_tree(m, list(lanes), radix=TALLY_RADIX, name="pairs")

@@ -22,7 +22,7 @@ def total(terms: list[Value]) -> Value:
 def adder_tree(m: Module, terms: list[Value], *, radix: int = 2, name: str = "sum") -> Value:
     """The exact sum of ``terms``, ``radix`` of them added up in each pipeline stage.
 
-    Latency: ``tree_stages(len(terms), radix)`` cycles.
+    Latency: `golden.arithmetic.tree_stages` cycles.
     """
     stage = 0
     while len(terms) > 1:
@@ -34,11 +34,3 @@ def adder_tree(m: Module, terms: list[Value], *, radix: int = 2, name: str = "su
             sums.append(register)
         terms, stage = sums, stage + 1
     return terms[0]
-
-
-def tree_stages(terms: int, radix: int = 2) -> int:
-    """Pipeline stages of :func:`adder_tree`."""
-    stages = 0
-    while terms > 1:
-        terms, stages = -(-terms // radix), stages + 1
-    return stages

@@ -6,10 +6,10 @@ fixed point, so that sums are exact and their order does not matter (golden/arit
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from skiptile.golden.arithmetic import Arithmetic
+from skiptile.golden.arithmetic import Arithmetic, tree_stages
 from skiptile.hw.arith.operand import FloatOperand
 from skiptile.hw.arith.shift import shifted_left
-from skiptile.hw.pipeline import adder_tree, delayed, tree_stages
+from skiptile.hw.pipeline import adder_tree, delayed
 
 Term = tuple[Value, Value]  # a number, and the sticky flags that it sets, in the order of `Arithmetic.flags`
 
