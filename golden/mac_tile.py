@@ -37,7 +37,7 @@ MOST_LOOKAHEAD = 7
 MOST_REDUCTION = 1 << 24
 STALL_BITS = 32  # width of the stall counters; they stay at their largest value
 TALLY_RADIX = 4  # numbers of pairs that are added up in a cycle
-BUFFER_BEATS = 4  # beats in the staging buffer: the window's two, one behind it and one arriving
+BUFFER_BEATS = 8  # beats in the staging buffer: the window's two and those that are on the way to it
 SIDES = {
     "b": "one scheduler per row skips the zeros of b",
     "both": "1x1 only: a pair is skipped when either operand is zero",
@@ -252,7 +252,7 @@ class MacTileParams:
     @property
     def issue_latency(self) -> int:
         """From taking a beat that ends its reduction to the first issue, when the tile is idle."""
-        return 2 if self.lookahead else 0
+        return 3 if self.lookahead else 0
 
     @property
     def element_latency(self) -> int:

@@ -133,7 +133,7 @@ class Admission(Block):
             m.d.comb += [
                 exit.held.eq(self.take & computes),
                 exit.first.eq(flags.first),
-                exit.hold.eq(computes & flags.hold),
+                exit.hold.eq(self.take & computes & flags.hold),
             ]
         if params.arithmetic.shift_bits:
             shift = Signal(params.arithmetic.shift_bits, reset_less=True)

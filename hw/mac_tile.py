@@ -217,12 +217,13 @@ class MacTile(Top):
                 scheduler.write.eq(sequencer.write),
                 scheduler.write_beat.eq(sequencer.write_beat),
                 scheduler.pairs.eq(self._pairs(m, r)),
-                scheduler.read_beats.eq(sequencer.read_beats),
-                scheduler.head.eq(sequencer.head),
-                scheduler.allow.eq(sequencer.allow),
-                scheduler.ending.eq(sequencer.ending),
-                scheduler.update.eq(sequencer.update),
-                scheduler.advance.eq(sequencer.advance),
+                *(
+                    getattr(scheduler, name).eq(getattr(sequencer, name))
+                    for name in (
+                        *("next_beat", "insert", "consumed", "visible", "refills"),
+                        *("update", "advance"),
+                    )
+                ),
                 operands.window.eq(window.window),
                 operands.taken.eq(scheduler.taken),
             ]

@@ -7,13 +7,14 @@ follow a cycle later (`staging.py`).
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
 from skiptile.hw.hierarchy import Block
 from skiptile.hw.operands import words
-from skiptile.hw.staging import BEAT_BITS, rotated, shifted
+from skiptile.hw.staging import BEAT_BITS, filled, inserted, moved_on, queue_steps
 
 
 class Selection:
@@ -60,15 +61,12 @@ class Selection:
 class Scheduler(Block):
     """The scheduler of one row.
 
-    Its decisions are registered: ``select`` and ``taken`` belong to the issue of the cycle before.
+    The window alone waits for this cycle's decisions; it is filled from a queue of steps that moves on a
+    cycle later. Decisions are registered: ``select`` and ``taken`` belong to the issue of the cycle before.
 
     Members:
         write, write_beat, pairs: store a beat's pairs (steps of lanes; none beyond its count).
-        read_beats, head: where the steps that follow the window are, as in `StagingWindow`.
-        allow: for each of these steps whether it exists.
-        ending: the window holds its reduction's last step.
-        update: the window moves on.
-        advance: by how much, one bit for each advance 1 .. ``lookahead + 1``.
+        next_beat, insert, consumed, visible, refills, update, advance: as in `Sequencer`.
         empty: bit k: with this cycle's selections, steps 0 .. k + 1 of the window are drained.
         select, taken: for each lane the index of its move (absent where there is but one move), and
             whether it took a pair at all.
@@ -80,10 +78,11 @@ class Scheduler(Block):
     write: Signal
     write_beat: Signal
     pairs: Signal
-    read_beats: Signal
-    head: Signal
-    allow: Signal
-    ending: Signal
+    next_beat: Signal
+    insert: Signal
+    consumed: Signal
+    visible: Signal
+    refills: Signal
     update: Signal
     advance: Signal
     empty: Signal
@@ -100,10 +99,11 @@ class Scheduler(Block):
                 "write": In(1),
                 "write_beat": In(BEAT_BITS),
                 "pairs": In(steps * lanes),
-                "read_beats": In(steps * BEAT_BITS),
-                "head": In(range(steps)),
-                "allow": In(steps),
-                "ending": In(1),
+                "next_beat": In(BEAT_BITS),
+                "insert": In(2 * steps),
+                "consumed": In(steps + 1),
+                "visible": In(steps),
+                "refills": In(1),
                 "update": In(1),
                 "advance": In(steps),
                 "empty": Out(params.lookahead),
@@ -114,25 +114,18 @@ class Scheduler(Block):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         steps, lanes = self.params.window_steps, self.params.lanes
-
-        slots = []
-        for slot in range(steps):
-            beats = [Signal(lanes, name=f"slot{slot}_beat{k}", reset_less=True) for k in range(BUFFER_BEATS)]
-            for k, beat in enumerate(beats):
-                with m.If(self.write & (self.write_beat == k)):
-                    m.d.sync += beat.eq(self.pairs.word_select(slot, lanes))
-            slots.append(Array(beats)[self.read_beats.word_select(slot, BEAT_BITS)])
+        queued = self._queue(m)
         incoming = []
-        for k, step in enumerate(rotated(slots, self.head)):
-            allowed = Signal(lanes, name=f"incoming{k}")
-            m.d.comb += allowed.eq(step & self.allow[k].replicate(lanes))
-            incoming.append(allowed)
+        for k in range(steps):
+            step = Signal(lanes, name=f"incoming{k}")
+            m.d.comb += step.eq(queued[k] & self.visible[k].replicate(lanes))
+            incoming.append(step)
 
         # An empty window is all drained, so it is loaded by the same path as one that has just ended.
         window = [Signal(lanes, name=f"window{k}") for k in range(steps)]
         selection = Selection(m, window, self.params)
         with m.If(self.update):
-            m.d.sync += Cat(window).eq(Cat(shifted(selection.left, incoming, self.ending, self.advance)))
+            m.d.sync += Cat(window).eq(Cat(filled(selection.left, incoming, self.refills, self.advance)))
         for k in range(1, steps):
             m.d.comb += self.empty[k - 1].eq(~Cat(selection.left[1 : k + 1]).any())
 
@@ -144,6 +137,23 @@ class Scheduler(Block):
             m.d.sync += select.eq(Cat(selection.select))
             m.d.comb += self.select.eq(select)
         return m
+
+    def _queue(self, m: Module) -> list[Value]:
+        """The pairs of the steps that follow the window, in order."""
+        steps, lanes, size = self.params.window_steps, self.params.lanes, queue_steps(self.params)
+        m.submodules.beats = beats = Memory(shape=steps * lanes, depth=BUFFER_BEATS, init=[])
+        write, read = beats.write_port(), beats.read_port(domain="comb")
+        m.d.comb += [
+            write.en.eq(self.write),
+            write.addr.eq(self.write_beat),
+            write.data.eq(self.pairs),
+            read.addr.eq(self.next_beat),
+        ]
+        queue = [Signal(lanes, name=f"queue{k}") for k in range(size)]  # zero behind the last step
+        queued = moved_on(queue, self.consumed)
+        arriving = inserted(words(read.data, lanes), self.insert, size)
+        m.d.sync += [place.eq(old | new) for place, old, new in zip(queue, queued, arriving, strict=True)]
+        return queued
 
 
 class EffectualPairs(Block):

@@ -8,7 +8,7 @@ without any shifting of operands.
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Array, Cat, Module, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -24,27 +24,50 @@ def rotated(slots: Sequence[Value], head: Value) -> list[Value]:
     return [Array(slots[(first + k) % count] for first in range(count))[head] for k in range(count)]
 
 
-def shifted(window: Sequence[Value], incoming: Sequence[Value], ending: Value, advance: Value) -> list[Value]:
+def queue_steps(params: MacTileParams) -> int:
+    """Steps in the queue behind the window: as many as never run short, if a beat goes in wherever it can."""
+    return 3 * params.window_steps - 1
+
+
+def moved_on(queue: Sequence[Value], consumed: Value) -> list[Value]:
+    """A queue after as many steps have left it as ``consumed`` says: one bit for each number from 0 on."""
+    ahead = [*queue, *[Const(0, len(queue[0]))] * len(consumed)]
+    return [one_of(ahead[k : k + len(consumed)], consumed) for k in range(len(queue))]
+
+
+def inserted(steps: Sequence[Value], insert: Value, size: int) -> list[Value]:
+    """A beat's ``steps`` at their places in a queue of ``size``; ``insert`` has a bit for the first one's."""
+    places = []
+    for k in range(size):
+        there = [j for j in range(len(steps)) if 0 <= k - j < len(insert)]
+        places.append(one_of([steps[j] for j in there], Cat(insert[k - j] for j in there)))
+    return places
+
+
+def one_of(choices: Sequence[Value], select: Value) -> Value:
+    """The choice whose bit of the one-hot ``select`` is set; 0 where none is."""
+    gated = [choice & select[k].replicate(len(choice)) for k, choice in enumerate(choices)]
+    total = gated[0]
+    for choice in gated[1:]:
+        total |= choice
+    return total
+
+
+def filled(window: Sequence[Value], incoming: Sequence[Value], refills: Value, advance: Value) -> list[Value]:
     """The window after an advance.
 
     Args:
         window: what each position holds.
-        incoming: what follows the window; after an ``ending`` window, the next reduction's start.
-        ending: the window holds the last step of its reduction, so nothing is filled behind it
-            until it is drained as a whole.
+        incoming: what follows it, as far as it may be filled in.
+        refills: steps may follow those that stay; otherwise the window is filled only when it is drained.
         advance: one bit for each advance 1 .. ``len(window)``, one of them set.
     """
     size = len(window)
-    filled = [step & ~ending.replicate(len(step)) for step in incoming]
-    result = []
-    for k in range(size):
-        choices = [*window[k + 1 :], *filled[:k], incoming[k]]  # after an advance of 1, 2, .. size
-        gated = [choice & advance[j].replicate(len(choice)) for j, choice in enumerate(choices)]
-        total = gated[0]
-        for choice in gated[1:]:
-            total |= choice
-        result.append(total)
-    return result
+    following = [step & refills.replicate(len(step)) for step in incoming]
+    return [
+        one_of([*window[k + 1 :], *following[:k], incoming[k]], advance)  # after an advance of 1, 2, .. size
+        for k in range(size)
+    ]
 
 
 class StagingWindow(Block):
