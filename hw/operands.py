@@ -136,4 +136,4 @@ class DenseOperands(Block):
 
 def _number(m: Module, lanes: Signal) -> Value:
     """How many bits are set, after as many cycles as the adder tree has stages."""
-    return adder_tree(m, list(lanes), radix=TALLY_RADIX, name="pairs")
+    return adder_tree(m, list(lanes), radix=TALLY_RADIX, most=1, name="pairs")

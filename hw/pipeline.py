@@ -19,18 +19,26 @@ def total(terms: list[Value]) -> Value:
     return terms[0]
 
 
-def adder_tree(m: Module, terms: list[Value], *, radix: int = 2, name: str = "sum") -> Value:
+def adder_tree(
+    m: Module, terms: list[Value], *, radix: int = 2, most: int | None = None, name: str = "sum"
+) -> Value:
     """The exact sum of ``terms``, ``radix`` of them added up in each pipeline stage.
 
-    Latency: `golden.arithmetic.tree_stages` cycles.
+    Latency: `golden.arithmetic.tree_stages` cycles. ``most``: the largest value of a term, none of which is
+    negative, so that sums have no bits that are never set.
     """
     stage = 0
+    limits = [most or 0] * len(terms)
     while len(terms) > 1:
         sums: list[Value] = []
         for index in range(0, len(terms), radix):
             value = total(terms[index : index + radix])
+            if most is not None:
+                value = value[: sum(limits[index : index + radix]).bit_length()]
             register = Signal(value.shape(), name=f"{name}_stage{stage}_{index // radix}", reset_less=True)
             m.d.sync += register.eq(value)
             sums.append(register)
+        if most is not None:
+            limits = [sum(limits[index : index + radix]) for index in range(0, len(terms), radix)]
         terms, stage = sums, stage + 1
     return terms[0]

@@ -56,7 +56,7 @@ class Tally(Block):
         m = Module()
         params = self.params
         rows = [self.pairs.word_select(row, params.pairs_bits) for row in range(params.rows)]
-        effectual = adder_tree(m, rows, radix=TALLY_RADIX, name="pairs")
+        effectual = adder_tree(m, rows, radix=TALLY_RADIX, most=params.lanes, name="pairs")
         events = Cat(self.issue, self.done, self.input_stall, self.output_stall, self.advance)
         stages = tree_stages(params.lanes, TALLY_RADIX) + tree_stages(params.rows, TALLY_RADIX)
         late = delayed(m, events, 1 + stages, name="events")
@@ -98,4 +98,6 @@ class Tally(Block):
         base = Signal.like(count, name=f"{name}_base")
         m.d.comb += base.eq(Mux(restart, 0, count))
         m.d.sync += count.eq(base + (more & ~base[-1]))
-        return count[:-1] | count[-1].replicate(STALL_BITS)
+        shown = Signal(STALL_BITS, name=f"{name}_shown")
+        m.d.comb += shown.eq(count[:-1] | count[-1].replicate(STALL_BITS))
+        return shown

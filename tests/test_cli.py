@@ -439,7 +439,7 @@ def test_one_file_for_two_results(refused):
         (b"1" * 5000, "bad.json: not a JSON file ("),
         (b"[1, 2]", "bad.json: not the results of a run: they must be an object, not [1, 2]"),
         (b"null", "bad.json: not the results of a run: they must be an object, not null"),
-        (b'{"design": "t"}', "bad.json: not the results of a run: workload is missing"),
+        (b'{"design": "t"}', "bad.json: not the results of a run: kind is missing"),
         (b'{"design": ["\\u001b[31m"]}', "bad.json: not the results of a run: design must be a text, not ["),
         (b'{"a":' * 20 + b"1" + b"}" * 20, "bad.json: not the results of a run: values are nested more than"),
     ],

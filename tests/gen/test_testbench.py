@@ -74,7 +74,7 @@ def test_passes_with_axi_names(tmp_path):
 FLIP = "reg flip; always @(posedge clk) flip <= ~rst & ~flip; "
 MUTANTS = {
     "an adder subtracts": (r"(sum_stage0_0 }) \+", r"\1 -", r"result\[\d\] of output beat 0 is \w+, not \w+"),
-    "a counter counts down": (r"(= cycles) \+", r"\1 -", "cycles of output beat 0 is"),
+    "a counter counts wrongly": (r"(: )cycles;", r"\1~cycles;", "cycles of output beat 0 is"),
     "last is inverted": (r"(tally_counters, )(last)", r"\1~\2", "last of output beat 0 is 1, not 0"),
     "nothing comes out": ("assign o__valid = ", r"\g<0>1'b0 & ", "nothing moved in 10000 cycles"),
     "ready is unknown": (
