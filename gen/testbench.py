@@ -1,14 +1,13 @@
 """A self-checking testbench in plain Verilog: golden vectors and random pauses, no Python needed."""
 
 import math
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from skiptile.gen.design import Design
 from skiptile.gen.kinds import KINDS
+from skiptile.gen.templates import template
 from skiptile.golden.payload import pack, payload_bits
 
 
@@ -41,7 +40,7 @@ def make_testbench(design: Design, interface: dict[str, Any], *, jobs: int, seed
         for direction in ("input", "output")
     )
     fields = [{**field, "size": math.prod(field["shape"])} for field in ports[receiving["payload"]]["fields"]]
-    text = _template().render(
+    text = template("testbench.v.jinja").render(
         top=design.name,
         seed=1 + seed % (2**32 - 1),
         input={**sending, "width": ports[sending["payload"]]["width"]},
@@ -57,17 +56,6 @@ def make_testbench(design: Design, interface: dict[str, Any], *, jobs: int, seed
         f"{design.name}_tb_i.hex": _hex_lines(input_words, payload_bits(params.input_fields)),
         f"{design.name}_tb_o.hex": _hex_lines(output_words, payload_bits(params.output_fields)),
     }
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("testbench.v.jinja")
 
 
 def _hex_lines(words: np.ndarray, bits: int) -> bytes:

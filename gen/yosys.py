@@ -1,8 +1,10 @@
 """Yosys, from the pyosys wheel, in a process of its own: an error in it ends the process."""
 
-import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
+
+from skiptile.gen.processes import ToolError, run
 
 _RUN = """
 import sys
@@ -18,10 +20,17 @@ class YosysError(RuntimeError):
 
 
 def run_yosys(commands: list[str], folder: Path) -> str:
-    """Run ``commands`` with ``folder`` as the working folder, and return what Yosys printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, *commands], cwd=folder, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise YosysError(f"Yosys failed: {(done.stderr or done.stdout).strip()[-2000:]}")
-    return done.stdout
+    """Run ``commands`` with ``folder`` as the working folder, and return what Yosys printed.
+
+    Raises:
+        YosysError: one of them failed.
+    """
+    try:
+        return run([sys.executable, "-c", _RUN, *commands], folder, failure="Yosys failed")
+    except ToolError as error:
+        raise YosysError(str(error)) from error
+
+
+def yosys_version() -> str:
+    """Of the wheel that brings it."""
+    return f"pyosys {version('pyosys')}"

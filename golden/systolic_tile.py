@@ -286,7 +286,7 @@ class SystolicTileParams:
         if self.has(WEIGHT):
             sentences += [
                 "Weight-stationary: a beat with load stores b as row 0, 1, .. of the next weights; rows that "
-                f"are not loaded need a = 0. At most {self.rows} rows.",
+                f"are not loaded are zero. At most {self.rows} rows.",
                 "A beat with compute gives, in each column, the sum over rows of "
                 f"{operand} * weights[row][column]; with first the loaded weights take over, for it and all "
                 "that follow; load and compute may share a beat.",
@@ -299,7 +299,7 @@ class SystolicTileParams:
                 f"Output-stationary: every beat adds {operand} * b[column] to the sum of (row, column); with "
                 "first sums begin anew; with give the sums of rows 0 .. count - 1 are given out, a row in "
                 f"each beat of o. count is from 1 to {self.rows}.",
-                "A beat with give waits until count beats have gone by since the one before it.",
+                "A beat that lets sums out waits until those of an earlier give have left: count cycles.",
             ]
         if self.dataflow == BOTH:
             sentences.append("output_stationary says which of the two a beat is.")

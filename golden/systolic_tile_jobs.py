@@ -174,7 +174,7 @@ class SystolicJobs:
                         folds.append(Fold(rows, panel, places, columns, place > 0, places.stop == length))
         return folds
 
-    def _blank(self, beats: int) -> Arrays:
+    def blank(self, beats: int) -> Arrays:
         """Payloads of zeros."""
         types = {"a": self.params.arithmetic.a.dtype, "b": self.params.arithmetic.b.dtype}
         return {
@@ -201,7 +201,7 @@ class SystolicJobs:
         following = self.folds[part] if part < len(self.folds) else None
         computed = _size(now.rows) if now else 0
         loaded = _size(following.places) if following else 0
-        beats = self._blank(max(computed, loaded))
+        beats = self.blank(max(computed, loaded))
         if following:
             self._put_weights(beats, following)
             beats["load"][:loaded] = 1
@@ -218,7 +218,7 @@ class SystolicJobs:
     def _output_beats(self, part: int) -> Arrays:
         fold = self.folds[part]
         rows, length = _size(fold.rows), _size(fold.places)
-        beats = self._blank(length)
+        beats = self.blank(length)
         self._put_weights(beats, fold)
         activations = self._activations(fold).swapaxes(0, 1)
         if self._picks is None:
@@ -297,6 +297,7 @@ def sequence_beats(products: Sequence[SystolicJobs]) -> Arrays:
                 parts.append(beats)
         if len(product):
             beside = _size(product.folds[-1].rows) if product.dataflow == WEIGHT else 0
+    parts = parts or [products[0].blank(0)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -27,8 +27,9 @@ class SystolicElement(Block):
     Members (those of a dataflow only where the tile has it):
         a: the block of activations.
         weight: a weight of ``b`` with its index.
-        load: ``weight`` is this row's next weight. Weight-stationary, as the next two.
+        load: ``weight`` is this row's next weight. Weight-stationary, as the next three.
         swap: the next weight takes over, for this cycle's activations already.
+        loaded: there is a next weight; without one it is zero. Beside ``swap``.
         above, below: the sum, with its flags, of the rows before, and with this one's product.
         streamed: (both dataflows) ``weight`` is multiplied, not the one that is held.
         accumulate, first: the product is added to the sum that stays, or starts a new one. Output-stationary,
@@ -45,6 +46,7 @@ class SystolicElement(Block):
     weight: Signal
     load: Signal
     swap: Signal
+    loaded: Signal
     above: Signal
     below: Signal
     streamed: Signal
@@ -101,7 +103,7 @@ class SystolicElement(Block):
             following = Signal.like(held, name="next_weight")
             with m.If(self.load):
                 m.d.sync += following.eq(self.weight)
-            now = Mux(self.swap, following, held)
+            now = Mux(self.swap, Mux(self.loaded, following, 0), held)
             if params.dataflow == BOTH:
                 now = Mux(self.streamed, self.weight, now)
         weight = Signal(params.weight_bits, name="weight_now")
@@ -134,7 +136,7 @@ def partial_state_bits(params: SystolicTileParams) -> int:
 
 
 def _control_ports(params: SystolicTileParams) -> dict[str, object]:
-    weight = ("load", "swap") if params.has(WEIGHT) else ()
+    weight = ("load", "swap", "loaded") if params.has(WEIGHT) else ()
     both = ("streamed",) if params.dataflow == BOTH else ()
     output = ("accumulate", "first", "capture", "shift") if params.has(OUTPUT) else ()
     return {name: In(1) for name in (*weight, *both, *output)}
@@ -183,8 +185,8 @@ class SystolicRow(Block):
 
     def __init__(self, params: SystolicTileParams) -> None:
         self.params = params
-        self.has_reset = params.has(OUTPUT)
         controls = _control_ports(params)
+        controls.pop("loaded", None)
         if params.has(OUTPUT):
             controls["free"] = controls.pop("shift")
         super().__init__(
@@ -230,7 +232,9 @@ class SystolicRow(Block):
         params = self.params
         controls: dict[str, Value] = {}
         if params.has(WEIGHT):
-            controls |= {"load": self.load, "swap": self.swap}
+            loaded = Signal()  # the row's next weights
+            m.d.sync += loaded.eq(self.load | (loaded & ~self.swap))
+            controls |= {"load": self.load, "swap": self.swap, "loaded": loaded}
         if params.dataflow == BOTH:
             controls["streamed"] = self.streamed
         if params.has(OUTPUT):

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from skiptile.gen import cache
 from skiptile.gen.kinds import KINDS
-from skiptile.sim import cache, tools
+from skiptile.sim import tools
 
 HARNESS = Path(__file__).with_name("harness.cpp")
 LIBRARY = "model.so"

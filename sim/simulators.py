@@ -12,7 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from skiptile.sim import cache, tools
+from skiptile.gen import cache
+from skiptile.sim import tools
 from skiptile.sim.build import control_file
 from skiptile.sim.tools import ToolError
 

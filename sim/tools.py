@@ -4,21 +4,19 @@ import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from skiptile.gen import processes
+from skiptile.gen.processes import ToolError
+from skiptile.gen.targets import TARGETS, Library, Router
+
 OLDEST_VERILATOR = (5, 36)  # "5.036", what cocotb asks for
 SPLIT = ("--output-split", "60000", "--output-split-cfuncs", "3000")
-
-
-class ToolError(RuntimeError):
-    """A tool is missing or failed; one sentence, with the command that installs it."""
 
 
 @dataclass(frozen=True)
@@ -128,28 +126,7 @@ def run(command: list[str], folder: Path) -> None:
     Raises:
         ToolError: it failed; with the first errors that it told.
     """
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=build_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate()
-    except BaseException:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
-    if process.returncode:
-        errors = [line for line in output.splitlines() if "rror" in line]
-        reason = " ".join(errors[:2]) or output[-500:]
-        raise ToolError(f"the simulator did not build, {Path(command[0]).name} says: {reason}")
+    processes.run(command, folder, environment=build_environment(), failure="the simulator did not build")
 
 
 def verilate(arguments: list[str], folder: Path) -> None:
@@ -180,7 +157,7 @@ def machine() -> str:
 
 
 def inventory() -> list[Tool]:
-    """Everything that simulation needs or can use."""
+    """Everything that simulation and synthesis need or can use."""
     try:
         verilator_version = verilator().version
     except ToolError:
@@ -196,7 +173,30 @@ def inventory() -> list[Tool]:
         Tool("perl", _program("perl"), "simulation", "apt-get install perl"),
         Tool("iverilog", _program("iverilog", "-V"), "other simulators", "apt-get install iverilog", False),
         Tool("lz4 headers", lz4, "waves as FST, not VCD", "apt-get install liblz4-dev", False),
+        *_synthesis_tools(),
     ]
+
+
+def _synthesis_tools() -> list[Tool]:
+    """What the targets of `skiptile synth` use beside Yosys."""
+    users: dict[Router | Library, list[str]] = {}
+    for name, target in TARGETS.items():
+        if target.timing:
+            users.setdefault(target.timing, []).append(name)
+    tools = {}
+    for timing, names in users.items():
+        for name, version_ in _parts(timing):
+            before = tools[name].purpose.split(", ") if name in tools else []
+            tools[name] = Tool(name, version_, ", ".join([*before, *names]), timing.package, False)
+    return list(tools.values())
+
+
+def _parts(timing: Router | Library) -> list[tuple[str, str | None]]:
+    """Names and versions of what a target's timing needs."""
+    if isinstance(timing, Router):
+        return [(timing.name, _package(timing.name))]
+    liberty = "found" if timing.liberty.exists() else None
+    return [("OpenSTA", _program("sta", "-version")), (timing.liberty.name, liberty)]
 
 
 def _compiler_version() -> str | None:

@@ -63,3 +63,11 @@ def check_yosys(folder, *files):
     """Fails if Yosys cannot read the files, or finds undriven or doubly driven nets or loops in them."""
     reads = [f"read_verilog {file}" for file in files]
     run_yosys([*reads, "hierarchy -check", "proc", "check -assert"], folder)
+
+
+def check_with_every_tool(folder, text):
+    """Fails on what Verilator, Icarus or Yosys says of one file of Verilog."""
+    (folder / "t.v").write_text(text)
+    lint_verilator(folder, "t.v")
+    compile_icarus(folder, "t.v")
+    check_yosys(folder, "t.v")

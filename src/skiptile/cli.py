@@ -303,7 +303,7 @@ def list_(what: str) -> None:
 @JSON
 def doctor(clean: bool, json_path: Path | None) -> None:
     """What is installed, in which version, and the command that installs what is missing."""
-    from skiptile.sim import cache
+    from skiptile.gen import cache
     from skiptile.sim.tools import inventory
 
     tools = inventory()
@@ -355,7 +355,7 @@ def _user_errors() -> tuple[type[Exception], ...]:
     from skiptile.gen.yosys import YosysError
     from skiptile.results import ResultsError
     from skiptile.sim.measure import WorkloadError
-    from skiptile.sim.tools import ToolError
+    from skiptile.gen.processes import ToolError
     from skiptile.tensors import TensorError
 
     ours = (DesignError, ResultsError, TensorError, ToolError, WorkloadError, YosysError)

@@ -7,7 +7,14 @@ import sys
 from functools import cache
 
 import pytest
-from verilog_tools import check_yosys, compile_icarus, lint_verilator, needs_icarus, needs_verilator
+from verilog_tools import (
+    check_with_every_tool,
+    check_yosys,
+    compile_icarus,
+    lint_verilator,
+    needs_icarus,
+    needs_verilator,
+)
 
 from skiptile.gen.design import Design
 from skiptile.gen.naming import NAMINGS
@@ -84,13 +91,6 @@ SWEEP = [
     if lookahead or interconnect == "tensordash"
 ]
 each_tile = pytest.mark.parametrize("params", TILES.values(), ids=TILES)
-
-
-def check_with_every_tool(folder, text):
-    (folder / "t.v").write_text(text)
-    lint_verilator(folder, "t.v")
-    compile_icarus(folder, "t.v")
-    check_yosys(folder, "t.v")
 
 
 @needs_verilator

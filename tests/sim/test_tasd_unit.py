@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 from verilog_tools import (
-    check_yosys,
-    compile_icarus,
-    lint_verilator,
+    check_with_every_tool,
     needs_icarus,
     needs_verilator,
     simulate_icarus,
@@ -34,18 +32,11 @@ def verilog(design):
     return generate(design)
 
 
-def check_with_every_tool(folder, design):
-    (folder / "t.v").write_text(verilog(design))
-    lint_verilator(folder, "t.v")
-    compile_icarus(folder, "t.v")
-    check_yosys(folder, "t.v")
-
-
 @needs_verilator
 @needs_icarus
 @pytest.mark.parametrize(("m", "format"), [(1, "int8"), (2, "float16"), (8, "int8")])
 def test_no_tool_warns(tmp_path, m, format):
-    check_with_every_tool(tmp_path, unit(m, format))
+    check_with_every_tool(tmp_path, verilog(unit(m, format)))
 
 
 @needs_verilator
@@ -54,7 +45,7 @@ def test_no_tool_warns(tmp_path, m, format):
 @pytest.mark.parametrize("m", SIZES)
 @pytest.mark.parametrize("format", FORMATS)
 def test_no_tool_warns_of_any_size_and_format(tmp_path, m, format):
-    check_with_every_tool(tmp_path, unit(m, format))
+    check_with_every_tool(tmp_path, verilog(unit(m, format)))
 
 
 def test_modules_do_not_grow_with_the_block():

@@ -65,7 +65,7 @@ def test_a_step_that_fails_tells_its_first_errors(tmp_path):
 
 @needs_verilator
 def test_whatever_ends_a_step_ends_what_it_started(tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         while not (tmp_path / "pid").exists():
             time.sleep(0.01)
         monkeypatch.undo()

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from skiptile.sim import cache
+from skiptile.gen import cache
 
 # Builds "b" as its command line says, and prints what it holds.
 SCRIPT = """
 import os, sys, time
-from skiptile.sim import cache
+from skiptile.gen import cache
 def build(folder):
     with open(sys.argv[1], "a") as log:
         log.write("built\\n")
