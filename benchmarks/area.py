@@ -7,6 +7,7 @@ whole 1x1 tile with scheduler, window, read-out and counters.
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from measuring import print_table
 
@@ -29,10 +30,10 @@ PAIRS = [
 ]
 
 
-def gates(params: MacTileParams, module: str) -> int:
-    """Cells of ``module``, all that is in it included."""
+def gates(params: Any, module: str, kind: str = "mac-tile") -> int:
+    """Cells of ``module`` in the design ``t`` of ``kind``, all that is in it included."""
     with tempfile.TemporaryDirectory(prefix="skiptile-") as folder:
-        (Path(folder) / "design.v").write_text(generate(Design("t", "mac-tile", params)))
+        (Path(folder) / "design.v").write_text(generate(Design("t", kind, params)))
         run_yosys(
             ["read_verilog design.v", f"synth -flatten -top {module}", "tee -q -o stat.json stat -json"],
             Path(folder),

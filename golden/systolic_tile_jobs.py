@@ -75,7 +75,8 @@ class SystolicJobs:
         b: the weights (K, N); dense ones obey the design's n:m along K.
         params: the tile.
         shift: of integer results.
-        dataflow: one that the design has; None: the one of fewer cycles.
+        dataflow: one that the design has; None: the one of fewer cycles, or of the gather stage for a packed
+            layer.
         lossless: a dense ``b`` need not obey n:m: it is run as the shortest series that adds up to it.
 
     Raises:
@@ -105,7 +106,9 @@ class SystolicJobs:
                 f"the reduction of K = {longest} products exceeds max_reduction = {params.max_reduction}"
             )
         sizes = [panel.size for panel in self.panels]
-        if dataflow is None:
+        if dataflow is None and isinstance(b, PackedLayer) and params.gather_depth:
+            dataflow = OUTPUT  # the gather stage's
+        elif dataflow is None:
             dataflow = params.dataflow if params.dataflow != BOTH else best_dataflow(params, self.m, sizes)
         self.dataflow = dataflow
         self.runs = job_runs(params, self.m, sizes, dataflow)
@@ -345,11 +348,12 @@ def _panels(
     """Activations in blocks (M, blocks, m), and the panels that multiply them."""
     if isinstance(b, PackedLayer):
         return _packed_panels(a, b, params)
-    terms = [b] if isinstance(b, np.ndarray | Compressed) else list(b)
-    if not terms or not all(isinstance(term, np.ndarray | Compressed) for term in terms):
+    terms = list(b) if isinstance(b, list | tuple) else [b]
+    wrong = [type(term).__name__ for term in terms if not isinstance(term, np.ndarray | Compressed)]
+    if wrong or not terms:
         raise TypeError(
             "b must be an array, a golden.nm.Compressed, a golden.tilewise_packed.PackedLayer, or a list of "
-            f"terms of the first two, not {b!r}"
+            f"terms of the first two, not {', '.join(wrong) or 'an empty list'}"
         )
     compressed = []
     for number, term in enumerate(terms):

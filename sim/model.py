@@ -47,7 +47,7 @@ class Model:
     def matmul(
         self,
         a: np.ndarray,
-        b: np.ndarray,
+        b: Any,
         shift: int = 0,
         progress: Callable[[int, int], None] | None = None,
         **options: Any,

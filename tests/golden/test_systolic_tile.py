@@ -654,7 +654,7 @@ PAIRS = {"n": 2, "m": 4}
             [],
             PAIRS,
             "b must be an array, a golden.nm.Compressed, a golden.tilewise_packed.PackedLayer, or a list of "
-            "terms of the first two, not []",
+            "terms of the first two, not an empty list",
         ),
         (
             packed_layer(np.random.default_rng(0), "int8", 8, 3)[0],
