@@ -19,7 +19,7 @@ from skiptile.console import check_writable, progress_lines, stdout, write_json
 from skiptile.golden import exact
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.pruning import BLOCK, SCHEMES, SPARSITIES, PrunedLayer, PrunedNetwork, prune_network
-from skiptile.golden.systolic_tile import OUTPUT, SystolicTileParams, count_cycles, job_runs
+from skiptile.golden.systolic_tile import OUTPUT, SystolicTileParams, count_cycles, job_blocks
 from skiptile.golden.systolic_tile_jobs import SystolicJobs
 from skiptile.golden.tasd import decompose
 from skiptile.golden.training import small_cnn
@@ -179,7 +179,7 @@ def tile_wise_rows(networks: list[PrunedNetwork]) -> list[dict[str, Any]]:
             last = (len(np.unique(whole.leftover_rows)), len(np.unique(whole.leftover_columns)))
             merged = [tile.values.shape for tile in whole.merged().tiles]
             for name, panels in (("tiles", tiles), ("merged", merged), ("apart", [*tiles, last])):
-                cycles[name] += count_cycles(GATHERING, job_runs(GATHERING, len(layer.a), panels, OUTPUT))
+                cycles[name] += count_cycles(GATHERING, job_blocks(GATHERING, len(layer.a), panels, OUTPUT))
             jobs = SystolicJobs(layer.a, whole, GATHERING, dataflow=OUTPUT)
             fresh.append(jobs.beats(0, len(jobs))["fresh"])
         share = float(np.concatenate(fresh).mean())

@@ -33,12 +33,14 @@ class Products:
         side: ``(products, params)``, pairs (a, b) of the formats of ``params``, to the operand that is better
             at port b: "b", or "a", transposed.
         options: for any operands, whatever their zeros.
+        operands: ``(a, b)``, ``b`` in any form that the jobs take, to two arrays with the same product.
     """
 
     jobs: type[Any]
     count: Callable[..., Counters]
     side: Callable[[Any, Any], str]
     options: Mapping[str, Any] = field(default_factory=dict)
+    operands: Callable[[Any, Any], tuple[np.ndarray, np.ndarray]] = lambda a, b: (a, b)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ KINDS = {
             systolic_tile_jobs.count_product,
             systolic_tile_jobs.quicker_side,
             {"lossless": True},
+            systolic_tile_jobs.dense_operands,
         ),
         systolic_tile_cases.random_case,
         "systolic tile: weight- or output-stationary, N:M weights, tile-wise gather",

@@ -5,7 +5,7 @@ Weight-stationary: the elements hold K x N weights, activations flow past them, 
 Output-stationary: the elements hold M x N sums, both operands flow. DESIGN: "The systolic tile".
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ DATAFLOWS = {
 MOST_ELEMENTS = 64  # rows or columns
 MOST_REDUCTION = 1 << 24
 MOST_DEPTH = 1 << 16
+MOST_SIZE = 1 << 48  # of a product
 INPUT_BUFFER_BEATS = 2
 
 
@@ -302,7 +303,10 @@ class SystolicTileParams:
                 "A beat that lets sums out waits until those of an earlier give have left: count cycles.",
             ]
         if self.dataflow == BOTH:
-            sentences.append("output_stationary says which of the two a beat is.")
+            sentences.append(
+                "output_stationary says which of the two a beat is. Such a beat uses up the weights in use: "
+                "the next one with compute needs first."
+            )
         if self.gather_depth:
             sentences.append(
                 "Output-stationary: with fresh a is used, and kept at place pick; else what is kept there is "
@@ -322,13 +326,13 @@ class SystolicTileParams:
         """What else `skiptile show` tells: the cycles of square products, and how many multipliers work."""
         rows: dict[str, Any] = {}
         for dataflow in (WEIGHT, OUTPUT):
-            for size in (32, 256) if self.has(dataflow) else ():
+            for size in [s for s in (32, 256) if s <= self.max_reduction and self.has(dataflow)]:
                 cycles = job_cycles(self, size, size, size, dataflow)
                 work = size * size * compressed_length(size, self.kept, self.block)
                 share = work / (cycles * self.rows * self.columns)
                 name = f"{dataflow.split('-')[0]}_{size}x{size}x{size}"
                 rows[name] = f"{cycles} cycles, {share:.1%} of the multipliers at work"
-        return {"predicted_cycles": rows}
+        return {"predicted_cycles": rows} if rows else {}
 
     # ---- ports ----
 
@@ -394,7 +398,7 @@ class Job(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A block of M against all blocks of N and K, as far as clock cycles go.
+    """A block of M against all blocks of N and K of a panel, as far as clock cycles go.
 
     Attributes:
         dataflow: one of the two.
@@ -411,10 +415,20 @@ class Run(NamedTuple):
     tail: int
 
 
-def cut(length: int, most: int) -> list[int]:
-    """``length`` in as few parts of at most ``most`` as can be, as equal as can be."""
+class Block(NamedTuple):
+    """Runs, one for each panel, for ``times`` blocks of M one after the other."""
+
+    runs: list[Run]
+    times: int
+
+
+def cut(length: int, most: int) -> list[tuple[int, int]]:
+    """``length`` in as few parts of at most ``most`` as can be, as equal as can be: (size, how many)."""
     parts = -(-length // most)
-    return [length // parts + (part < length % parts) for part in range(parts)]
+    if not parts:
+        return []
+    size, larger = divmod(length, parts)
+    return [part for part in ((size + 1, larger), (size, parts - larger)) if part[1]]
 
 
 def compressed_length(k: int, n: int, m: int) -> int:
@@ -435,39 +449,36 @@ def job_cycles(params: SystolicTileParams, m: int, k: int, n: int, dataflow: str
 
 def sequence_cycles(params: SystolicTileParams, jobs: Iterable[tuple[Any, ...]]) -> int:
     """The same for jobs, each a `Job` or its values, that follow each other without a pause."""
-    runs: list[Run] = []
+    blocks: list[Block] = []
     for values in jobs:
-        job = Job(*values)
+        numbers: list[Any] = [int(value) if isinstance(value, np.integer) else value for value in values]
+        job = Job(*numbers)
         for name, size in zip("mkn", job, strict=False):
-            check_integer(name, size, 0, 1 << 62)
+            check_integer(name, size, 0, params.max_reduction if name == "k" else MOST_SIZE)
         length = compressed_length(job.k, params.kept, params.block)
-        runs += job_runs(params, job.m, [(length, job.n)], job.dataflow)
-    return count_cycles(params, runs)
+        blocks += job_blocks(params, job.m, [(length, job.n)], job.dataflow)
+    return count_cycles(params, blocks)
 
 
-def job_runs(
+def job_blocks(
     params: SystolicTileParams, m: int, panels: list[tuple[int, int]], dataflow: str | None = None
-) -> list[Run]:
-    """The runs of a product, in order: for each block of M those of all panels, (length of K, columns)."""
+) -> list[Block]:
+    """The blocks of a product, in order, for panels (length of K, columns)."""
     params.check_dataflow(dataflow)
     if dataflow is None and params.dataflow == BOTH:
         dataflow = best_dataflow(params, m, panels)
     dataflow = dataflow or params.dataflow
-    if not m:
-        return []
     make = _weight_stationary if dataflow == WEIGHT else _output_stationary
     return [
-        make(params, part, length, width)
-        for part in cut(m, block_rows(params, dataflow))
-        for length, width in panels
-        if length and width
+        Block([make(params, rows, length, width) for length, width in panels if length and width], times)
+        for rows, times in cut(m, block_rows(params, dataflow))
     ]
 
 
 def best_dataflow(params: SystolicTileParams, m: int, panels: list[tuple[int, int]]) -> str:
     """The dataflow of fewer cycles."""
     return min(
-        (WEIGHT, OUTPUT), key=lambda dataflow: count_cycles(params, job_runs(params, m, panels, dataflow))
+        (WEIGHT, OUTPUT), key=lambda dataflow: count_cycles(params, job_blocks(params, m, panels, dataflow))
     )
 
 
@@ -493,22 +504,24 @@ def _output_stationary(params: SystolicTileParams, m: int, length: int, width: i
     return Run(OUTPUT, length, (across - 1) * max(length, m), m)
 
 
-def count_cycles(params: SystolicTileParams, runs: Iterable[Run]) -> int:
-    """Clock cycles of runs that follow each other, from the first beat taken to the last result given."""
-    last = None
+def count_cycles(params: SystolicTileParams, blocks: Iterable[Block]) -> int:
+    """Clock cycles of blocks that follow each other, from the first beat taken to the last result given."""
+    last: Run | None = None
     beats = 0
-    for run, wait in _waits(runs):
-        beats += wait + run.body
-        last = run
+    for runs, times in blocks:
+        if not runs:
+            continue
+        beats += _beats(runs, last) + (times - 1) * _beats(runs, runs[-1])
+        last = runs[-1]
     if last is None:
         return 0
     given = last.tail - 1 if last.dataflow == OUTPUT else 0
     return beats + params.result_latency + given
 
 
-def _waits(runs: Iterable[Run]) -> Iterator[tuple[Run, int]]:
-    """Each run with the cycles from the end of the one before it to its first event."""
-    before = None
+def _beats(runs: Iterable[Run], before: Run | None) -> int:
+    """Cycles from the last beat of the run ``before`` to the last one of ``runs``."""
+    beats = 0
     for run in runs:
         wait = run.lead
         if before is not None and run.dataflow == WEIGHT:
@@ -517,5 +530,6 @@ def _waits(runs: Iterable[Run]) -> Iterator[tuple[Run, int]]:
             wait = max(run.lead - before.tail, 0) if beside else max(run.lead, before.tail - 1)
         elif before is not None and before.dataflow == OUTPUT:
             wait = max(run.lead, before.tail)
-        yield run, wait
+        beats += wait + run.body
         before = run
+    return beats

@@ -198,6 +198,7 @@ class _Receiver:
             self._loaded.append(self._expanded(beat))
 
     def _output_beat(self, beat: Arrays) -> Iterator[Row]:
+        self._active = ()
         a = beat["a"].reshape(self.params.rows, self.params.block)
         if "fresh" in beat:
             a = self._kept[int(beat["pick"])] if not beat["fresh"] else a

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from skiptile.golden.systolic_tile import (
     compressed_length,
     count_cycles,
     cut,
-    job_runs,
+    job_blocks,
 )
 from skiptile.golden.tilewise_packed import PackedLayer
 
@@ -111,9 +112,7 @@ class SystolicJobs:
         elif dataflow is None:
             dataflow = params.dataflow if params.dataflow != BOTH else best_dataflow(params, self.m, sizes)
         self.dataflow = dataflow
-        self.runs = job_runs(params, self.m, sizes, dataflow)
-        self.folds = self._cut()
-        self._picks = self._gathered() if params.gather_depth and dataflow == OUTPUT else None
+        self.blocks = job_blocks(params, self.m, sizes, dataflow)
 
     def __len__(self) -> int:
         """Parts that `beats` gives; none where there is nothing to multiply."""
@@ -133,11 +132,16 @@ class SystolicJobs:
 
     @property
     def counters(self) -> Counters:
-        """What golden counts: `Counters` says what; ``elapsed`` is ``cycles``."""
+        """What golden counts.
+
+        ``cycles`` and ``elapsed`` are all clock cycles; ``steps`` those of the tile with dense weights in its
+        better dataflow; ``effectual`` the products that multipliers work on, zeros among them;
+        ``ideal_cycles`` what they take if every multiplier works in each cycle.
+        """
         params = self.params
-        cycles = count_cycles(params, self.runs)
+        cycles = count_cycles(params, self.blocks)
         dense = params.dense
-        steps = count_cycles(dense, job_runs(dense, self.m, [(self.k, self.n)]))
+        steps = count_cycles(dense, job_blocks(dense, self.m, [(self.k, self.n)]))
         effectual = self.m * sum(length * width for length, width in (panel.size for panel in self.panels))
         ideal = -(-effectual // (params.rows * params.columns))
         return Counters(
@@ -162,9 +166,12 @@ class SystolicJobs:
             for field in self.params.input_fields
         }
 
-    def _cut(self) -> list[Fold]:
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """All of them, in order."""
         params, folds, start = self.params, [], 0
-        for count in cut(self.m, block_rows(params, self.dataflow)):
+        parts = cut(self.m, block_rows(params, self.dataflow))
+        for count in (size for size, times in parts for _ in range(times)):
             rows = slice(start, start + count)
             start += count
             for panel in self.panels:
@@ -243,12 +250,17 @@ class SystolicJobs:
         if "shift" in beats:
             beats["shift"][beats["give"] == 1] = self.shift
 
-    def _gathered(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    @cached_property
+    def _picks(self) -> list[tuple[np.ndarray, np.ndarray]] | None:
         """``fresh`` and ``pick`` of each fold: a block of M keeps as many vectors as there is room for.
 
-        Vectors beyond share the last place, and are sent again each time.
+        Vectors beyond share the last place, and are sent again each time. None where nothing is kept.
         """
         depth, picks = self.params.gather_depth, []
+        if not depth or self.dataflow != OUTPUT:
+            return None
+        vectors = np.unique(np.concatenate([panel.vectors for panel in self.panels]))
+        room = depth if len(vectors) <= depth else depth - 1
         kept: dict[int, int] = {}
         rows = None
         for fold in self.folds:
@@ -257,7 +269,7 @@ class SystolicJobs:
             fresh, pick = [], []
             for vector in fold.panel.vectors[fold.places].tolist():
                 fresh.append(int(vector not in kept))
-                if vector not in kept and len(kept) < depth - 1:
+                if vector not in kept and len(kept) < room:
                     kept[vector] = len(kept)
                 pick.append(kept.get(vector, depth - 1))
             picks.append((np.array(fresh), np.array(pick)))
@@ -288,6 +300,8 @@ def sequence_beats(products: Sequence[SystolicJobs]) -> Arrays:
 
     `golden.systolic_tile.sequence_cycles` tells the clock cycles that they take.
     """
+    if len({product.params for product in products}) != 1:
+        raise ValueError(f"products that follow each other need one tile, not {len(products)} of several")
     parts: list[Arrays] = []
     beside = 0  # beats of activations at the end, without weights
     for product in products:
@@ -312,6 +326,13 @@ def _overlaid(activations: Arrays, weights: Arrays, count: int) -> Arrays:
         if name in activations:
             activations[name][start : start + put] = weights[name][:put]
     return {name: values[put:] for name, values in weights.items()}
+
+
+def dense_operands(a: np.ndarray, b: Weights) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays whose product is ``a @ b``: the terms of a series follow each other along K."""
+    terms: list[Any] = list(b) if isinstance(b, list | tuple) else [b]
+    arrays = [term if isinstance(term, np.ndarray) else term.dense() for term in terms]
+    return np.concatenate([a] * len(arrays), axis=1), np.concatenate(arrays)
 
 
 def count_product(a: np.ndarray, b: Weights, params: SystolicTileParams, **options: Any) -> Counters:

@@ -16,9 +16,7 @@ from skiptile.sim.model import load
 class Engine(Protocol):
     """Multiplies matrices on one design."""
 
-    def matmul(
-        self, a: np.ndarray, b: np.ndarray, shift: int = 0, **options: Any
-    ) -> tuple[np.ndarray, Counters]:
+    def matmul(self, a: np.ndarray, b: Any, shift: int = 0, **options: Any) -> tuple[np.ndarray, Counters]:
         """``a @ b`` of bit patterns (M, K) and (K, N), and what it took; options as of the kind's jobs."""
         ...
 
@@ -27,13 +25,11 @@ class GoldenEngine:
     """The golden model as an engine; it knows elapsed cycles and stalls only where they are the cycles."""
 
     def __init__(self, design: Design) -> None:
-        self._params, self._count = design.params, products_of(design.kind).count
+        self._params, self._products = design.params, products_of(design.kind)
 
-    def matmul(
-        self, a: np.ndarray, b: np.ndarray, shift: int = 0, **options: Any
-    ) -> tuple[np.ndarray, Counters]:
-        counters = self._count(a, b, self._params, **options)
-        product = exact.product(a, b, self._params.arithmetic, shift)
+    def matmul(self, a: np.ndarray, b: Any, shift: int = 0, **options: Any) -> tuple[np.ndarray, Counters]:
+        counters = self._products.count(a, b, self._params, **options)
+        product = exact.product(*self._products.operands(a, b), self._params.arithmetic, shift)
         return product.results, replace(counters, overflow=exact.count_overflow(product.flags))
 
 

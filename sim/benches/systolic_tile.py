@@ -53,7 +53,7 @@ class Case(products.Case):
             self._product(rng, params, dataflow) for dataflow in (WEIGHT, OUTPUT) if params.has(dataflow)
         ]
         rng.shuffle(sequence)  # type: ignore[arg-type]
-        cycles = count_cycles(params, [run for product in sequence for run in product.runs])
+        cycles = count_cycles(params, [block for product in sequence for block in product.blocks])
         return sequence_beats(sequence), cycles
 
     def _product(self, rng: Generator, params: SystolicTileParams, dataflow: str) -> SystolicJobs:
@@ -116,8 +116,6 @@ class BeatRule:
             self._used, self._loaded, self._row = self._loaded, 0, 0
         if self._used is None:
             return "activations come before a first"
-        if beat["a"] >> self._used * params.block * params.arithmetic.a.bits:
-            return f"a must be zero in rows that are not loaded, which are those from {self._used} on"
         row = self._row
         self._row += 1
         if row >= params.accumulator_depth:
@@ -132,6 +130,7 @@ class BeatRule:
 
     def _streamed(self, beat: dict[str, int]) -> str | None:
         params = self._params
+        self._used = None
         self._begun = self._begun or beat["first"] == 1
         if not self._begun:
             return "sums go on before a first"

@@ -377,7 +377,7 @@ def test_never_slower_than_published_without_double_buffers(seed):
 
 def test_parts_are_few_and_equal():
     for length, most in every(range(1, 40), range(1, 12)):
-        parts = cut(length, most)
+        parts = [size for size, times in cut(length, most) for _ in range(times)]
         assert sum(parts) == length
         assert len(parts) == -(-length // most)
         assert max(parts) - min(parts) <= 1
@@ -600,7 +600,7 @@ def test_kept_activations_are_sent_once():
         beats = jobs.beats(0, len(jobs))
         assert np.all(beats["pick"] < depth)
         fresh[depth] = int(beats["fresh"].sum())
-    assert fresh == {1: 120, 2: 116, 11: 80, 20: 44, 21: 40, 64: 40}
+    assert fresh == {1: 120, 2: 116, 11: 80, 20: 40, 21: 40, 64: 40}
 
 
 def test_a_layer_without_anything_left_is_zero():
