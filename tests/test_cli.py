@@ -576,3 +576,10 @@ def test_whoever_reads_may_leave():
     process.wait()
     assert "Traceback" not in process.stderr.read()
     process.stderr.close()
+
+
+def test_run_of_a_block_that_multiplies_nothing(refused, folder):
+    design = folder / "unit.toml"
+    design.write_text('[design]\nname = "unit"\nkind = "tasd-unit"\n[tasd-unit]\nm = 4\n')
+    error = refused("run", design, "--workload", "digits-cnn")
+    assert "a design of kind 'tasd-unit' does not multiply matrices" in error

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def cli() -> None:
     skiptile generate designs/tile4x4.toml -o out/     its Verilog and manifest
     skiptile verify designs/tile4x4.toml               prove it against the golden model
     skiptile run designs/tile4x4.toml --workload digits-cnn --json one.json
+    skiptile synth designs/element16.toml              LUTs, Fmax, critical path
     skiptile report one.json two.json --html runs.html
     """
 
@@ -111,20 +113,31 @@ def generate(design: Path, output: Path, testbench: int, seed: int, naming: str)
     type=click.Path(path_type=Path),
     help="Write waves: FILE.fst where Verilator's FST library is there, else FILE.vcd.",
 )
+@click.option(
+    "--netlist",
+    type=click.Choice(["generic", "ecp5"]),
+    help="Verify what synthesis makes of the Verilog: gates, or ECP5's cells with their DSP blocks.",
+)
 @JSON
 def verify(
-    design: Path, cases: int, seed: int | None, junit: Path | None, waves: Path | None, json_path: Path | None
+    design: Path,
+    cases: int,
+    seed: int | None,
+    junit: Path | None,
+    waves: Path | None,
+    netlist: str | None,
+    json_path: Path | None,
 ) -> None:
     """Run DESIGN's cocotb bench on its Verilog, against the golden model, under random stalls."""
     from skiptile.gen.design import read_design
+    from skiptile.sim.netlist import verify_netlist
     from skiptile.sim.verify import verify_design
 
     checked = read_design(design)
     check_writable(junit, waves, json_path)
     with progress_lines() as show:
-        outcome = verify_design(
-            checked, cases=cases, seed=seed, waves=waves, progress=show("verifying", "cases")
-        )
+        verified = partial(verify_netlist, netlist=netlist) if netlist else verify_design
+        outcome = verified(checked, cases=cases, seed=seed, waves=waves, progress=show("verifying", "cases"))
     stdout.print(outcome.table())
     if junit is not None:
         write(junit, outcome.junit())
@@ -133,6 +146,78 @@ def verify(
     if not outcome.passed:
         raise click.ClickException(outcome.summary())
     click.echo(outcome.summary())
+
+
+# ---- synth ----
+
+
+@cli.command()
+@click.argument("designs", metavar="DESIGN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--target",
+    default="ecp5-85k",
+    show_default=True,
+    metavar="NAME",
+    help="What to synthesise for: one of `skiptile list targets`.",
+)
+@click.option(
+    "--seeds",
+    default=3,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1, 100),
+    help="Placements, side by side: Fmax is their median, and their range is told.",
+)
+@click.option(
+    "--timeout",
+    default=3600,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    help="For synthesis, and for each placement.",
+)
+@click.option("--compare", is_flag=True, help="One DESIGN: set the dense design of its geometry before it.")
+@JSON
+def synth(
+    designs: tuple[Path, ...],
+    target: str,
+    seeds: int,
+    timeout: float,
+    compare: bool,
+    json_path: Path | None,
+) -> None:
+    """What DESIGN costs on a target: LUTs, DSP blocks, memories, Fmax, the slowest path, throughput.
+
+    The design is synthesised by Yosys as it is delivered and placed by nextpnr in a frame of registers, which
+    needs few pins. Of several designs the first is what the others are set against. What was placed before
+    is not placed again. `skiptile verify --netlist` proves the netlist.
+
+    \b
+    skiptile synth designs/element16.toml --target ecp5-85k --seeds 3 --json cost.json
+    skiptile synth --compare dense.toml sparse.toml
+    skiptile synth designs/element16.toml --target osu018      area and delay in standard cells
+    """
+    from skiptile import synth_table
+    from skiptile.gen.cost import find_target, report
+    from skiptile.gen.design import dense_sister, read_design
+
+    with mistakes("--target"):
+        find_target(target)
+    chosen = [read_design(path) for path in designs]
+    if compare and len(chosen) == 1:
+        with mistakes("--compare"):
+            chosen.insert(0, dense_sister(chosen[0]))
+    check_writable(json_path, sources=designs)
+    with progress_lines() as show:
+        reports = [
+            report(design, target, seeds=seeds, timeout=timeout, progress=show("synth", "steps"))
+            for design in chosen
+        ]
+    stdout.print(synth_table.table(reports))
+    for line in synth_table.paths(reports):
+        click.echo(line)
+    if json_path is not None:
+        write_json(json_path, reports if len(reports) > 1 else reports[0])
 
 
 # ---- run ----
@@ -190,11 +275,13 @@ def run(
     """Run real tensors on DESIGN and on the dense tile beside it, layer by layer and pass by pass.
 
     Shows zeros, cycles, speed-up, utilisation, elapsed cycles and the error against float64. Each tensor is
-    quantised to its format; the one with more zeros goes to the port that skips them. Where a pass needs
-    other formats than DESIGN has, it runs on a sister of DESIGN in the same geometry.
+    quantised to its format; the one that saves more cycles there goes to port b, which skips zeros or holds
+    the weights. Where a pass needs other formats than DESIGN has, it runs on a sister of DESIGN in the same
+    geometry.
     """
     from skiptile import report
     from skiptile.gen.design import read_design
+    from skiptile.gen.kinds import products_of
     from skiptile.golden.quantise import tensor_formats
     from skiptile.golden.workloads import WORKLOADS
     from skiptile.sim.measure import measure
@@ -210,6 +297,8 @@ def run(
         with mistakes("--formats"):
             tensor_formats(formats)
     checked = read_design(design)
+    with mistakes(str(design)):
+        products_of(checked.kind)
     check_writable(html_path, json_path)
     with progress_lines() as show:
         if tensors is not None:
@@ -287,14 +376,14 @@ def show(design: Path, json_path: Path | None) -> None:
 
 
 @cli.command("list")
-@click.argument("what", type=click.Choice(["kinds", "interconnects", "formats", "workloads"]))
+@click.argument("what", type=click.Choice(["kinds", "interconnects", "formats", "workloads", "targets"]))
 def list_(what: str) -> None:
     """What there is to choose from."""
     from skiptile.show import catalogue
 
     table = Table(show_header=False, box=None, padding=(0, 2))
     for name, description in catalogue(what).items():
-        table.add_row(name, description)
+        table.add_row(name, Text(description))
     stdout.print(table)
 
 
@@ -307,7 +396,9 @@ def doctor(clean: bool, json_path: Path | None) -> None:
     from skiptile.sim.tools import inventory
 
     tools = inventory()
-    table = Table("tool", "version", "for", "to install", box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 2))
+    for header in ("tool", "version", "for", "to install"):
+        table.add_column(header, overflow="fold")
     for tool in tools:
         cells = (tool.name, tool.version or "missing", tool.purpose, "" if tool.version else tool.install)
         table.add_row(*map(Text, cells))
@@ -352,10 +443,10 @@ def _stop(number: int, _: Any) -> None:
 def _user_errors() -> tuple[type[Exception], ...]:
     """Errors that are about the user's input or machine, and say so in one sentence."""
     from skiptile.gen.design import DesignError
+    from skiptile.gen.processes import ToolError
     from skiptile.gen.yosys import YosysError
     from skiptile.results import ResultsError
     from skiptile.sim.measure import WorkloadError
-    from skiptile.gen.processes import ToolError
     from skiptile.tensors import TensorError
 
     ours = (DesignError, ResultsError, TensorError, ToolError, WorkloadError, YosysError)

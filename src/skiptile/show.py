@@ -4,6 +4,7 @@ from typing import Any
 
 from skiptile.gen.design import Design
 from skiptile.gen.kinds import KINDS
+from skiptile.gen.targets import TARGETS
 from skiptile.golden.formats import FORMATS
 from skiptile.golden.interconnect import INTERCONNECTS
 from skiptile.golden.workloads import WORKLOADS
@@ -29,11 +30,16 @@ def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def catalogue(what: str) -> dict[str, str]:
-    """Names and descriptions of the kinds, interconnects, formats or workloads."""
+    """Names and descriptions of the kinds, interconnects, formats, workloads or targets."""
     if what == "kinds":
         return {name: kind.description for name, kind in KINDS.items()}
     if what == "interconnects":
         return dict(INTERCONNECTS)
     if what == "formats":
         return {name: format.description for name, format in FORMATS.items()}
+    if what == "targets":
+        return {
+            name: target.description + (f" ({target.missing})" if target.missing else "")
+            for name, target in TARGETS.items()
+        }
     return {name: str(make.__doc__).splitlines()[0] for name, make in WORKLOADS.items()}

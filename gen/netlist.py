@@ -1,0 +1,192 @@
+"""Synthesised netlists in Yosys' JSON: counts, and what Yosys leaves to be done for DSP blocks.
+
+A netlist here is the dict of one module: ports, cells, netnames; a bit is an integer, or a constant as text.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from skiptile.gen.targets import KINDS, Cells
+
+Netlist = dict[str, Any]
+Cell = dict[str, Any]
+Pin = tuple[str, str]  # names of cell and port
+
+OPERAND_BITS, PRODUCT_BITS = 18, 36  # of a MULT18X18D
+
+
+def count(netlist: Netlist, cells: Cells) -> dict[str, int | None]:
+    """How many of each of `KINDS` there are, None for those that the target has not.
+
+    ``lut`` includes those that carry cells take the place of.
+    """
+    types = Counter(cell["type"] for cell in netlist["cells"].values())
+    counts: dict[str, int | None] = {}
+    for kind in KINDS:
+        weights: dict[str, int] = getattr(cells, kind)
+        found = (
+            number * weight
+            for type, number in types.items()
+            for pattern, weight in weights.items()
+            if fnmatchcase(type, pattern)
+        )
+        counts[kind] = sum(found) if weights else None
+    if counts["lut"] is not None:
+        counts["lut"] += cells.luts_per_carry * (counts["carry"] or 0)
+    return counts
+
+
+# ---- registers of DSP blocks (ECP5) ----
+
+
+def absorb_registers(netlist: Netlist) -> int:
+    """Move the registers around each MULT18X18D into it; returns how many flip-flops are gone.
+
+    Yosys uses the block's multiplier alone. Its input and output registers are free, and a path that need not
+    leave the block is shorter. A register moves if all bits of its side have one, without enable or reset.
+    """
+    multipliers = [cell for cell in netlist["cells"].values() if cell["type"] == "MULT18X18D"]
+    if not multipliers:
+        return 0
+    before = len(netlist["cells"])
+    wires = _Wires(netlist)
+    for cell in multipliers:
+        _absorb(netlist, wires, cell)
+    _remove_unused(netlist)
+    return before - len(netlist["cells"])
+
+
+class _Wires:
+    """Who drives and who reads each bit."""
+
+    def __init__(self, netlist: Netlist) -> None:
+        self.cells = netlist["cells"]
+        self.driver: dict[int, Pin] = {}
+        self.readers: dict[int, list[Pin]] = defaultdict(list)
+        for name, port, bit, is_output in _pins(netlist):
+            if is_output:
+                self.driver[bit] = (name, port)
+            else:
+                self.readers[bit].append((name, port))
+        for port, bit in _port_bits(netlist, "output"):
+            self.readers[bit].append(("", port))
+
+    def register_driving(self, bit: int) -> str | None:
+        """The plain flip-flop whose output ``bit`` is."""
+        name, _ = self.driver.get(bit, ("", ""))
+        return name if name and _is_plain(self.cells[name]) else None
+
+    def register_reading(self, bit: int) -> str | None:
+        """The plain flip-flop that alone reads ``bit``."""
+        readers = self.readers[bit]
+        if len(readers) != 1 or readers[0][1] != "DI" or not _is_plain(self.cells[readers[0][0]]):
+            return None
+        return readers[0][0]
+
+
+def _is_plain(cell: Cell) -> bool:
+    """A rising-edge flip-flop without enable and reset."""
+    if cell["type"] != "TRELLIS_FF" or cell["parameters"].get("CLKMUX", "CLK") != "CLK":
+        return False
+    return not any(
+        isinstance(bit, int) for port in ("CE", "LSR") for bit in cell["connections"].get(port, [])
+    )
+
+
+def _absorb(netlist: Netlist, wires: _Wires, cell: Cell) -> None:
+    pins, clock = cell["connections"], None
+    for side in "AB":
+        bits = {port: pins[port][0] for port in (f"{side}{k}" for k in range(OPERAND_BITS)) if port in pins}
+        bits = {port: bit for port, bit in bits.items() if isinstance(bit, int)}
+        registers = {port: wires.register_driving(bit) for port, bit in bits.items()}
+        if not registers or None in registers.values():
+            continue
+        for port, register in registers.items():
+            connections = netlist["cells"][register]["connections"]
+            pins[port], clock = list(connections["DI"]), connections["CLK"]
+        _switch_on(cell, f"INPUT{side}")
+    bits = {port: pins[port][0] for port in (f"P{k}" for k in range(PRODUCT_BITS)) if port in pins}
+    bits = {port: bit for port, bit in bits.items() if wires.readers[bit]}
+    registers = {port: wires.register_reading(bit) for port, bit in bits.items()}
+    if registers and None not in registers.values():
+        for port, register in registers.items():
+            connections = netlist["cells"].pop(register)["connections"]
+            pins[port], clock = list(connections["Q"]), connections["CLK"]
+        _switch_on(cell, "OUTPUT")
+    if clock is not None:
+        for port, bits_of in (("CLK0", list(clock)), ("CE0", ["1"]), ("RST0", ["0"])):
+            pins[port] = bits_of
+            cell["port_directions"][port] = "input"
+
+
+def _switch_on(cell: Cell, register: str) -> None:
+    for what, source in (("CLK", "CLK0"), ("CE", "CE0"), ("RST", "RST0")):
+        cell["parameters"][f"REG_{register}_{what}"] = source
+
+
+def _remove_unused(netlist: Netlist) -> None:
+    """Remove flip-flops that nobody reads any more."""
+    read = {bit for _, _, bit, is_output in _pins(netlist) if not is_output}
+    read |= {bit for _, bit in _port_bits(netlist, "output")}
+    for name, cell in list(netlist["cells"].items()):
+        if cell["type"] == "TRELLIS_FF" and cell["connections"]["Q"][0] not in read:
+            del netlist["cells"][name]
+
+
+def _pins(netlist: Netlist) -> Iterator[tuple[str, str, int, bool]]:
+    """Cell, port and bit of each pin that is connected to a wire, and whether it is an output."""
+    for name, cell in netlist["cells"].items():
+        for port, bits in cell["connections"].items():
+            is_output = cell["port_directions"][port] == "output"
+            for bit in bits:
+                if isinstance(bit, int):
+                    yield name, port, bit, is_output
+
+
+def _port_bits(netlist: Netlist, direction: str) -> Iterator[tuple[str, int]]:
+    for name, port in netlist["ports"].items():
+        if port["direction"] == direction:
+            yield from ((name, bit) for bit in port["bits"] if isinstance(bit, int))
+
+
+# ---- carry chains (Nexus) ----
+
+
+def free_carry_inputs(netlist: Netlist) -> None:
+    """Leave the carry input of each chain's first CCU2 open.
+
+    It has no meaning there. Yosys ties it to a constant, and nextpnr takes an open one alone for a beginning.
+    """
+    cells = netlist["cells"].values()
+    constants = {"0", "1"} | {
+        bit for cell in cells if cell["type"] in ("VLO", "VHI") for bit in cell["connections"]["Z"]
+    }
+    for cell in cells:
+        if cell["type"] == "CCU2" and set(cell["connections"].get("CIN", ())) & constants:
+            del cell["connections"]["CIN"], cell["port_directions"]["CIN"]
+
+
+# ---- a netlist in the place of a cell ----
+
+
+def insert(outer: Netlist, name: str, inner: Netlist) -> None:
+    """Put ``inner``'s cells in the place of ``outer``'s cell ``name``; they are called ``name``.something."""
+    connections = outer["cells"].pop(name)["connections"]
+    used = [bit for _, _, bit, _ in _pins(outer)] + [
+        bit for direction in ("input", "output") for _, bit in _port_bits(outer, direction)
+    ]
+    offset = 1 + max(bit for bits in (used, *connections.values()) for bit in bits if isinstance(bit, int))
+    renamed: dict[Any, Any] = {}
+    for port, entry in inner["ports"].items():
+        renamed |= dict(zip(entry["bits"], connections.get(port, []), strict=False))
+
+    def bits(given: list[Any]) -> list[Any]:
+        return [bit if isinstance(bit, str) else renamed.setdefault(bit, bit + offset) for bit in given]
+
+    for inner_name, cell in inner["cells"].items():
+        pins = {port: bits(given) for port, given in cell["connections"].items()}
+        outer["cells"][f"{name}.{inner_name}"] = {**cell, "connections": pins}
+    for inner_name, net in inner["netnames"].items():
+        outer["netnames"][f"{name}.{inner_name}"] = {**net, "bits": bits(net["bits"])}

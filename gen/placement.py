@@ -1,0 +1,121 @@
+"""Place and route: the clock that a netlist reaches, seed by seed, and the path that limits it."""
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skiptile.gen import cache
+from skiptile.gen.processes import ToolError, run
+from skiptile.gen.targets import Router, tool_path
+
+_REPORT = "report.json"
+_ASKED_MHZ = 400  # more than can be had, so that the tool does what it can
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One seed's result.
+
+    Attributes:
+        seed: of the placer.
+        fmax_mhz: the highest clock frequency.
+        path: the path that limits it: a step each, with "net", "from", "to", "kind" and "ns".
+        seconds: that place and route took.
+        used: of the device's cells, by their names.
+    """
+
+    seed: int
+    fmax_mhz: float
+    path: list[dict[str, Any]]
+    seconds: float
+    used: dict[str, dict[str, int]]
+
+
+def place(
+    text: str,
+    router: Router,
+    seeds: Iterable[int],
+    *,
+    timeout: float = 3600,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Placement]:
+    """Place and route a netlist with each of ``seeds``, as many at a time as there are cores.
+
+    Args:
+        text: JSON of a netlist whose top needs few pins (`synthesis.frame`).
+        timeout: seconds for one seed.
+        progress: told how many of all seeds are done.
+
+    Raises:
+        ToolError: the tool is missing, fails, or runs out of time.
+        OSError: the cache cannot be written.
+    """
+    if router.missing:
+        raise ToolError(router.missing)
+    seeds, placements, stop = list(seeds), [], threading.Event()
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        try:
+            for placement in pool.map(lambda seed: _place_seed(text, router, seed, timeout, stop), seeds):
+                placements.append(placement)
+                progress(len(placements), len(seeds))
+        finally:
+            stop.set()  # whatever ends us ends the others
+    return placements
+
+
+def _place_seed(text: str, router: Router, seed: int, timeout: float, stop: threading.Event) -> Placement:
+    tool, *options = router.command
+    command = [
+        *(tool_path(tool) or tool, *options, "--json", "netlist.json", "--report", _REPORT),
+        *("--freq", str(_ASKED_MHZ), "--timing-allow-fail", "--seed", str(seed)),
+    ]
+    failure = f"seed {seed} could not be placed and routed"
+
+    def build(folder: Path) -> None:
+        for name, content in (router.files | {"netlist.json": text}).items():
+            (folder / name).write_text(content)
+        start = time.monotonic()
+        run(command, folder, failure=failure, timeout=timeout, stop=stop)
+        report = json.loads((folder / _REPORT).read_text())
+        report["seconds"] = time.monotonic() - start
+        (folder / _REPORT).write_text(json.dumps(report))
+        for name in (*router.files, "netlist.json"):
+            (folder / name).unlink()
+
+    key = cache.key([text, *command[1:], *router.files.values(), router_version(router)])
+    return _read(json.loads((cache.built(f"placement-{key}", build) / _REPORT).read_text()), seed)
+
+
+def router_version(router: Router) -> str:
+    """Of a place-and-route tool that is there."""
+    output = run([tool_path(router.name) or "", "--version"], Path.cwd(), failure=f"{router.name} failed")
+    found = re.search(r"nextpnr-\S+\)?$", output.strip(), re.MULTILINE)
+    return found[0].rstrip(")") if found else output.strip()
+
+
+def _read(report: dict[str, Any], seed: int) -> Placement:
+    frequency = min(clock["achieved"] for clock in report["fmax"].values())
+    path = next(each["path"] for each in report["critical_paths"] if each["from"] == each["to"])
+    steps = [
+        {
+            "kind": step["type"],
+            "ns": round(step["delay"], 3),
+            "net": own_name(step.get("net", "")),
+            "from": own_name(step["from"]["cell"]),
+            "to": own_name(step["to"]["cell"]),
+        }
+        for step in path
+    ]
+    return Placement(seed, round(frequency, 2), steps, report["seconds"], report["utilization"])
+
+
+def own_name(name: str) -> str:
+    """The design's own name in a tool's, which adds types of cells, ports and bits to it."""
+    return re.split(r"_[A-Z]|\$|\[", name)[0]
