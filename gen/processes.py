@@ -1,6 +1,7 @@
 """Tools in processes of their own: whatever ends us early ends them, and a failure is one sentence."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -55,7 +56,7 @@ def run(
         process.communicate()
         raise
     if process.returncode:
-        errors = [line for line in output.splitlines() if "rror" in line]
+        errors = [line for line in output.splitlines() if re.search(r"error\S*:", line, re.IGNORECASE)]
         reason = " ".join(errors[:2]) or output[-500:]
         raise ToolError(f"{failure}, {Path(command[0]).name} says: {reason}")
     return output

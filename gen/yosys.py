@@ -28,7 +28,8 @@ def run_yosys(commands: list[str], folder: Path, *, timeout: float | None = None
     try:
         return run([sys.executable, "-c", _RUN, *commands], folder, failure="Yosys failed", timeout=timeout)
     except ToolError as error:
-        raise YosysError(str(error)) from error
+        _, _, reason = str(error).partition(": ")
+        raise YosysError(f"Yosys failed: {reason}") from error
 
 
 def yosys_version() -> str:

@@ -110,7 +110,7 @@ def layers():
 def test_help_teaches(skiptile):
     status, output, _ = skiptile("--help")
     assert status == 0
-    for command in ("generate", "verify", "run", "report", "show", "list", "doctor"):
+    for command in ("generate", "verify", "synth", "run", "report", "show", "list", "doctor"):
         assert command in output
         assert skiptile(command, "--help")[0] == 0
 
