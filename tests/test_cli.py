@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from safetensors.numpy import save_file
 from verilog_tools import needs_icarus, needs_verilator, simulate_icarus
 
@@ -173,6 +174,7 @@ def test_doctor(skiptile):
 def test_doctor_names_what_is_missing(skiptile, monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("skiptile.cli.stdout", Console(width=200))
     status, output, errors = skiptile("doctor")
     assert status == 1
     assert "apt-get install make" in output
