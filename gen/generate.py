@@ -19,17 +19,7 @@ from skiptile.golden.files import write_atomically
 def generate_files(
     design: Design, folder: Path, *, testbench: int = 0, seed: int = 0, naming: str = "amaranth"
 ) -> list[Path]:
-    """Write ``<name>.v``, on request its testbench, and last ``<name>.json``, the manifest.
-
-    Nothing is written before everything is made, each file appears whole or not at all, and what else is
-    in ``folder`` is left alone. A folder that was not there is made; after a failure it is gone again.
-
-    Args:
-        design: what to generate.
-        folder: where to.
-        testbench: number of its random jobs; 0 for no testbench.
-        seed: of the testbench's jobs and pauses.
-        naming: of the streams' ports, one of `skiptile.gen.naming.NAMINGS`.
+    """Write what `make_files` makes into ``folder``, as `write_files` does.
 
     Returns:
         The files, in the order in which they were written.
@@ -38,16 +28,51 @@ def generate_files(
         OSError: with the path as its ``filename``: not a folder, no permission, no space.
         ValueError: an unknown naming.
     """
+    return write_files(folder, make_files(design, testbench=testbench, seed=seed, naming=naming))
+
+
+def make_files(
+    design: Design, *, testbench: int = 0, seed: int = 0, naming: str = "amaranth"
+) -> dict[str, bytes]:
+    """Contents by file name: ``<name>.v``, on request its testbench, and last ``<name>.json``, the manifest.
+
+    Args:
+        design: what to generate.
+        testbench: number of its random jobs; 0 for no testbench.
+        seed: of the testbench's jobs and pauses.
+        naming: of the streams' ports, one of `skiptile.gen.naming.NAMINGS`.
+
+    Raises:
+        ValueError: an unknown naming.
+    """
     check_choice("naming", naming, NAMINGS)
     text = generate(design, NAMINGS[naming])
     facts = manifest(design, text, NAMINGS[naming])
     bench = make_testbench(design, facts, jobs=testbench, seed=seed) if testbench else {}
     facts["testbench"] = {name: hashlib.sha256(data).hexdigest() for name, data in bench.items()}
-    contents = {
+    return {
         f"{design.name}.v": text.encode(),
         **bench,
         f"{design.name}.json": (json.dumps(facts, indent=2, allow_nan=False) + "\n").encode(),
     }
+
+
+def write_files(folder: Path, contents: dict[str, bytes]) -> list[Path]:
+    """Write files into ``folder``, in the order of ``contents``.
+
+    Each file appears whole or not at all, and what else is in ``folder`` is left alone. A folder that was not
+    there is made; after a failure it is gone again.
+
+    Args:
+        folder: where to.
+        contents: of the files, by name.
+
+    Returns:
+        The files' paths, in the same order.
+
+    Raises:
+        OSError: with the path as its ``filename``: not a folder, no permission, no space.
+    """
     paths = []
     with _folder_for(folder, contents):
         for name, data in contents.items():

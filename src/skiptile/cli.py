@@ -13,20 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from skiptile import __version__
+from skiptile.cli_hardware import export, synth
 from skiptile.console import check_writable, mistakes, progress_lines, stderr, stdout, write, write_json
+from skiptile.options import DESIGN, HTML, JSON, NAMING, OUTPUT
 from skiptile.report import Results, plain
 
-DESIGN = click.argument("design", type=click.Path(path_type=Path))
-JSON = click.option(
-    "--json", "json_path", metavar="FILE", type=click.Path(path_type=Path), help="Also write this as JSON."
-)
-HTML = click.option(
-    "--html",
-    "html_path",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write one self-contained page with charts.",
-)
 ENGINE_NAMES = ("rtl", "golden")
 TITLES = {
     "widths": "widths, in bits",
@@ -49,6 +40,7 @@ def cli() -> None:
     skiptile verify designs/tile4x4.toml               prove it against the golden model
     skiptile run designs/tile4x4.toml --workload digits-cnn --json one.json
     skiptile synth designs/element16.toml              LUTs, Fmax, critical path
+    skiptile export designs/tile4x4.toml --to vivado -o out/
     skiptile report one.json two.json --html runs.html
     """
 
@@ -58,14 +50,7 @@ def cli() -> None:
 
 @cli.command()
 @DESIGN
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Folder for the files; made if it is not there, other files in it are left alone.",
-)
+@OUTPUT
 @click.option(
     "--testbench",
     default=0,
@@ -74,13 +59,7 @@ def cli() -> None:
     help="Add a self-checking Verilog testbench with N random jobs and stalls.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the testbench's jobs.")
-@click.option(
-    "--naming",
-    default="amaranth",
-    show_default=True,
-    type=click.Choice(["amaranth", "axi"]),
-    help="Names of the streams' ports: i__payload, i__valid, i__ready; or i_tdata, i_tvalid, i_tready.",
-)
+@NAMING
 def generate(design: Path, output: Path, testbench: int, seed: int, naming: str) -> None:
     """Write DIR/<name>.v, Verilog-2005 that is yours, and DIR/<name>.json, its manifest."""
     from skiptile.gen.design import read_design
@@ -148,76 +127,8 @@ def verify(
     click.echo(outcome.summary())
 
 
-# ---- synth ----
-
-
-@cli.command()
-@click.argument("designs", metavar="DESIGN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--target",
-    default="ecp5-85k",
-    show_default=True,
-    metavar="NAME",
-    help="What to synthesise for: one of `skiptile list targets`.",
-)
-@click.option(
-    "--seeds",
-    default=3,
-    show_default=True,
-    metavar="N",
-    type=click.IntRange(1, 100),
-    help="Placements, side by side: Fmax is their median, and their range is told.",
-)
-@click.option(
-    "--timeout",
-    default=3600,
-    show_default=True,
-    metavar="SECONDS",
-    type=click.FloatRange(0, min_open=True),
-    help="For synthesis, and for each placement.",
-)
-@click.option("--compare", is_flag=True, help="One DESIGN: set the dense design of its geometry before it.")
-@JSON
-def synth(
-    designs: tuple[Path, ...],
-    target: str,
-    seeds: int,
-    timeout: float,
-    compare: bool,
-    json_path: Path | None,
-) -> None:
-    """What DESIGN costs on a target: LUTs, DSP blocks, memories, Fmax, the slowest path, throughput.
-
-    The design is synthesised by Yosys as it is delivered and placed by nextpnr in a frame of registers, which
-    needs few pins. Of several designs the first is what the others are set against. What was placed before
-    is not placed again. `skiptile verify --netlist` proves the netlist.
-
-    \b
-    skiptile synth designs/element16.toml --target ecp5-85k --seeds 3 --json cost.json
-    skiptile synth --compare dense.toml sparse.toml
-    skiptile synth designs/element16.toml --target osu018      area and delay in standard cells
-    """
-    from skiptile import synth_table
-    from skiptile.gen.cost import find_target, report
-    from skiptile.gen.design import dense_sister, read_design
-
-    with mistakes("--target"):
-        find_target(target)
-    chosen = [read_design(path) for path in designs]
-    if compare and len(chosen) == 1:
-        with mistakes("--compare"):
-            chosen.insert(0, dense_sister(chosen[0]))
-    check_writable(json_path, sources=designs)
-    with progress_lines() as show:
-        reports = [
-            report(design, target, seeds=seeds, timeout=timeout, progress=show("synth", "steps"))
-            for design in chosen
-        ]
-    stdout.print(synth_table.table(reports))
-    for line in synth_table.paths(reports):
-        click.echo(line)
-    if json_path is not None:
-        write_json(json_path, reports if len(reports) > 1 else reports[0])
+cli.add_command(synth)
+cli.add_command(export)
 
 
 # ---- run ----

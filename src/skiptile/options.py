@@ -1,0 +1,32 @@
+"""Arguments and options that several commands have."""
+
+from pathlib import Path
+
+import click
+
+DESIGN = click.argument("design", type=click.Path(path_type=Path))
+JSON = click.option(
+    "--json", "json_path", metavar="FILE", type=click.Path(path_type=Path), help="Also write this as JSON."
+)
+HTML = click.option(
+    "--html",
+    "html_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also write one self-contained page with charts.",
+)
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for the files; made if it is not there, other files in it are left alone.",
+)
+NAMING = click.option(
+    "--naming",
+    default="amaranth",
+    show_default=True,
+    type=click.Choice(["amaranth", "axi"]),
+    help="Names of the streams' ports: i__payload, i__valid, i__ready; or i_tdata, i_tvalid, i_tready.",
+)
