@@ -14,10 +14,27 @@ Move = tuple[int, int]
 _TENSORDASH = ((0, 0), (1, 0), (2, 0), (1, -1), (1, 1), (2, -2), (2, 2), (1, -3))
 _TENSORDASH_SIM = ((0, 0), (1, -1), (1, 0), (1, 1), (1, 3), (2, -2), (2, 0), (2, 2))
 
+# Found by search for 16 lanes and two steps ahead, named by their levels there and their moves: the fewer
+# levels, the shorter the scheduler's loop; the fewer moves, the smaller its multiplexers.
+_FOUND = {
+    "one-level-3": ((0, 0), (1, -5), (2, 5)),
+    "two-level-4": ((0, 0), (1, -2), (1, -1), (2, 6)),
+    "two-level-5": ((0, 0), (1, -1), (1, 0), (2, 6), (2, -7)),
+    "four-level-6": ((0, 0), (1, -7), (1, 6), (1, 7), (2, -8), (2, 2)),
+    "four-level-8": ((0, 0), (1, -5), (1, 5), (1, -2), (1, -4), (2, 4), (2, -7), (2, 6)),
+    "four-level-9": ((0, 0), (1, 4), (1, 7), (1, -3), (1, 2), (2, 0), (2, -2), (2, -1), (2, -7)),
+}
+
 INTERCONNECTS = {
-    "tensordash": "the paper's eight moves, two steps ahead",
-    "tensordash-sim": "the eight moves of the authors' public simulator",
-    "lookahead": "the lane's own place in every step of the window",
+    "tensordash": "the paper's eight moves, two steps ahead, in six levels of 16 lanes",
+    "tensordash-sim": "the eight moves of the authors' public simulator, in six levels",
+    "lookahead": "the lane's own place in every step of the window, in one level",
+    "one-level-3": "three moves in one level: the smallest of those that leave their lane",
+    "two-level-4": "four moves in two levels",
+    "two-level-5": "five moves in two levels: the most products per second and LUT",
+    "four-level-6": "six moves in four levels: as fast as the paper's in cycles, with fewer inputs",
+    "four-level-8": "eight moves in four levels: 6 % faster in cycles than the paper's",
+    "four-level-9": "nine moves in four levels: the fastest in cycles, 9 % above the paper's",
 }
 
 
@@ -25,7 +42,7 @@ def named_moves(name: str, lookahead: int) -> tuple[Move, ...]:
     """The moves of the interconnect ``name``, before they are cut to a tile's size."""
     if name == "lookahead":
         return tuple((step, 0) for step in range(lookahead + 1))
-    return {"tensordash": _TENSORDASH, "tensordash-sim": _TENSORDASH_SIM}[name]
+    return {"tensordash": _TENSORDASH, "tensordash-sim": _TENSORDASH_SIM, **_FOUND}[name]
 
 
 def cut_moves(moves: tuple[Move, ...], lanes: int, lookahead: int) -> tuple[Move, ...]:

@@ -37,7 +37,8 @@ MOST_LOOKAHEAD = 7
 MOST_REDUCTION = 1 << 24
 STALL_BITS = 32  # width of the stall counters; they stay at their largest value
 TALLY_RADIX = 4  # numbers of pairs that are added up in a cycle
-BUFFER_BEATS = 8  # beats in the staging buffer: the window's two and those that are on the way to it
+BUFFER_BEATS = 8  # beats of a context in the staging buffer: its window's two and those on the way to it
+MOST_CONTEXTS = 2
 SIDES = {
     "b": "one scheduler per row skips the zeros of b",
     "both": "1x1 only: a pair is skipped when either operand is zero",
@@ -58,6 +59,8 @@ class MacTileParams:
         side: whose zeros are skipped, "b" or (1x1 only) "both".
         lookahead: steps ahead of the current one that the window holds; 0 is the dense tile.
         interconnect: name of an interconnect, or a list of [step, lane offset].
+        contexts: windows that a reduction's beats go to in turn; with 2 the scheduler has two cycles for what
+            it otherwise decides in one, so that the clock can be faster.
         output_rows: rows of results in one output beat, a divisor of ``rows``.
     """
 
@@ -73,6 +76,7 @@ class MacTileParams:
     side: str = "b"
     lookahead: int = 2
     interconnect: str | tuple[Move, ...] = "tensordash"
+    contexts: int = 1
     output_rows: int = 1
 
     def __post_init__(self) -> None:
@@ -83,6 +87,7 @@ class MacTileParams:
             object.__setattr__(self, name, getattr(self.arithmetic, name))
         check_choice("side", self.side, SIDES)
         check_integer("lookahead", self.lookahead, 0, MOST_LOOKAHEAD)
+        check_integer("contexts", self.contexts, 1, MOST_CONTEXTS)
         check_integer("output_rows", self.output_rows, 1, self.rows)
         if self.rows % self.output_rows:
             raise ValueError(
@@ -99,9 +104,10 @@ class MacTileParams:
             check_moves(self.interconnect, self.lanes, self.lookahead)
             moves = tuple((step, offset) for step, offset in self.interconnect)
             object.__setattr__(self, "interconnect", moves)
-        if not self.lookahead:  # the dense tile has neither: one value, so that equal tiles are equal
+        if not self.lookahead:  # the dense tile has none of these: one value, so that equal tiles are equal
             object.__setattr__(self, "interconnect", "tensordash")
             object.__setattr__(self, "side", "b")
+            object.__setattr__(self, "contexts", 1)
         if self.max_reduction < self.lanes:
             raise ValueError(
                 f"max_reduction must hold one step of lanes = {self.lanes} products, not {self.max_reduction}"
@@ -109,7 +115,7 @@ class MacTileParams:
 
     # ---- the design file's table ----
 
-    SPARSITY_KEYS = ("side", "lookahead", "interconnect")
+    SPARSITY_KEYS = ("side", "lookahead", "interconnect", "contexts")
     ARITHMETIC_KEYS = ("format", "format_b", "accumulator", "out", "saturate", "max_reduction")
 
     def to_dict(self) -> dict[str, object]:
@@ -131,6 +137,7 @@ class MacTileParams:
                 "side": self.side,
                 "lookahead": self.lookahead,
                 "interconnect": interconnect,
+                "contexts": self.contexts,
             }
         return table
 
@@ -224,8 +231,17 @@ class MacTileParams:
 
     @property
     def steps_bits(self) -> int:
-        """Width of the counters of steps and cycles."""
+        """Width of the counter of steps."""
         return self.max_steps.bit_length()
+
+    @property
+    def cycles_bits(self) -> int:
+        """Width of the counter of cycles: the contexts issue in turn until the longest part has ended."""
+        if self.contexts == 1:
+            return self.steps_bits
+        beats = -(-self.max_steps // self.window_steps)
+        longest = -(-beats // self.contexts) * self.window_steps
+        return (self.contexts * longest).bit_length()
 
     @property
     def advance_bits(self) -> int:
@@ -251,13 +267,18 @@ class MacTileParams:
 
     @property
     def issue_latency(self) -> int:
-        """From taking a beat that ends its reduction to the first issue, when the tile is idle."""
-        return 3 if self.lookahead else 0
+        """From taking a beat that ends its reduction to the first issue, when the tile is idle.
+
+        With two contexts at most: it is one cycle less for a beat that comes in an odd cycle.
+        """
+        if not self.lookahead:
+            return 0
+        return 3 if self.contexts == 1 else 7
 
     @property
     def element_latency(self) -> int:
         """From an issue to its sum in the accumulator."""
-        operands = 3 if self.lookahead else 1  # select, window and operand registers; operands alone
+        operands = 4 if self.lookahead else 1  # select, window and two for operands; operands alone
         return operands + self.arithmetic.multiply_latency + self.tree_levels + 1
 
     @property
@@ -315,7 +336,7 @@ class MacTileParams:
             "elements": self.rows * self.columns,
             "multipliers": self.rows * self.columns * self.lanes,
             "window_steps": self.window_steps,
-            "staging_beats": BUFFER_BEATS if self.lookahead else 0,
+            "staging_beats": self.contexts * BUFFER_BEATS if self.lookahead else 0,
             "result_buffers": 2,
             "output_buffer_beats": self.output_buffer_beats,
             "result_beats": self.result_beats,
@@ -338,7 +359,8 @@ class MacTileParams:
             "A raised valid stays, with its payload, until ready; no path leads from any input to any "
             "output within a cycle.",
             "With input always valid and room for results, a job list takes cycles + issue latency + "
-            "result latency + result_beats - 1 clock cycles.",
+            "result latency + result_beats - 1 clock cycles"
+            + (", or one less: its contexts begin in turn." if self.contexts > 1 else "."),
         ]
 
     def describe(self) -> dict[str, dict[str, Any]]:
@@ -380,7 +402,7 @@ class MacTileParams:
     def counter_fields(self) -> tuple[Field, ...]:
         """Counters of a reduction, in the output payload."""
         return (
-            Field("cycles", self.steps_bits),
+            Field("cycles", self.cycles_bits),
             Field("steps", self.steps_bits),
             Field("effectual", self.effectual_bits),
             Field("input_stalls", STALL_BITS),

@@ -5,6 +5,9 @@ lane of every row takes one effectual pair, level by level, from the first of it
 one; then all rows advance together over the steps that are drained in every row. The window never
 holds a step of the next reduction.
 
+With two contexts a reduction's beats go to two windows in turn. Each part is scheduled as if it were a
+reduction of its own; their issues alternate, context 0 first, until the longer part ends.
+
 Two implementations say the same: :func:`schedule` element by element, with every selection, and
 :func:`count_cycles` on bit masks, which only counts.
 """
@@ -28,6 +31,8 @@ class ScheduledTile(Protocol):
     @property
     def lookahead(self) -> int: ...
     @property
+    def contexts(self) -> int: ...
+    @property
     def moves(self) -> tuple[Move, ...]: ...
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]: ...
@@ -40,7 +45,8 @@ class Schedule:
     Attributes:
         cycles: int64 (reductions,), issue cycles of each reduction.
         select: int8 (issues, rows, lanes), index of the move taken, -1 for none.
-        advance: int64 (issues,), steps by which the window advances.
+        advance: int64 (issues,), steps by which the window of the issue's context advances; 0 once its part
+            has ended.
     """
 
     cycles: np.ndarray
@@ -62,7 +68,21 @@ def schedule(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile) -> 
     effectual, ends = _checked(effectual, ends, params)
     order = np.array([lane for level in params.levels for lane in level], np.int64)
     moves = np.array(params.moves, np.int64)
-    cycles, select, advance = _schedule(effectual, ends, order, moves, params.lookahead)
+    parts = [
+        (there, *_schedule(effectual[steps], part_ends, order, moves, params.lookahead))
+        for steps, part_ends, there in _parts(ends, params)
+    ]
+    if len(parts) == 1:
+        return Schedule(*parts[0][1:])
+    cycles = _joined([(there, part_cycles) for there, part_cycles, _, _ in parts])
+    select = np.full((cycles.sum(), params.rows, params.lanes), -1, np.int8)
+    advance = np.zeros(cycles.sum(), np.int64)
+    firsts = np.cumsum(cycles) - cycles
+    for context, (there, part_cycles, part_select, part_advance) in enumerate(parts):
+        before = np.repeat(np.cumsum(part_cycles) - part_cycles, part_cycles)
+        rounds = np.arange(len(part_advance)) - before
+        issues = np.repeat(firsts[there], part_cycles) + rounds * len(parts) + context
+        select[issues], advance[issues] = part_select, part_advance
     return Schedule(cycles, select, advance)
 
 
@@ -71,7 +91,43 @@ def count_cycles(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile)
     effectual, ends = _checked(effectual, ends, params)
     levels = np.array([sum(1 << lane for lane in level) for level in params.levels], np.uint64)
     moves = np.array(params.moves, np.int64)
-    return _count_cycles(effectual, ends, levels, moves, params.lookahead)
+    return _joined(
+        [
+            (there, _count_cycles(effectual[steps], part_ends, levels, moves, params.lookahead))
+            for steps, part_ends, there in _parts(ends, params)
+        ]
+    )
+
+
+Part = tuple[np.ndarray | slice, np.ndarray, np.ndarray | slice]
+
+
+def _parts(ends: np.ndarray, params: ScheduledTile) -> list[Part]:
+    """What each context gets: its steps, which of them are the last of a part, which reductions it has."""
+    contexts, window = params.contexts, params.lookahead + 1
+    if contexts == 1:
+        return [(slice(None), ends, slice(None))]
+    reduction = np.cumsum(ends) - ends
+    lengths = np.bincount(reduction, minlength=0)
+    within = np.arange(len(ends)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    dealt = within // window % contexts
+    parts: list[Part] = []
+    for context in range(contexts):
+        steps = np.flatnonzero(dealt == context)
+        owners = reduction[steps]
+        part_ends = np.append(owners[1:] != owners[:-1], True)[: len(steps)]
+        parts.append((steps, part_ends, owners[part_ends]))
+    return parts
+
+
+def _joined(parts: list[tuple[np.ndarray | slice, np.ndarray]]) -> np.ndarray:
+    """Cycles of each reduction, from those of its parts: the contexts issue in turn until all have ended."""
+    if len(parts) == 1:
+        return parts[0][1]
+    longest = np.zeros(len(parts[0][1]), np.int64)  # the first context has a part of every reduction
+    for there, cycles in parts:
+        longest[there] = np.maximum(longest[there], cycles)
+    return longest * len(parts)
 
 
 def _checked(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ Everything here is decided when a reduction issues, ``latency`` cycles before it
 accumulators, so that a stall is known in time; the signals to the elements follow by a delay line.
 """
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from skiptile.hw.hierarchy import Block
@@ -26,7 +26,7 @@ class Drain(Block):
 
     Members:
         done, done_shift: this cycle's issue is its reduction's last; that reduction's shift.
-        blocked: the next reduction must not issue yet, both result buffers are full.
+        blocks: in the next cycle a new reduction must not issue: both result buffers are full.
         given: an output beat is taken from the output buffer.
         capture: move the accumulators to the drain registers.
         emit, shift: give a beat and move the drain registers on; that beat's shift.
@@ -37,7 +37,7 @@ class Drain(Block):
 
     done: Signal
     done_shift: Signal
-    blocked: Signal
+    blocks: Signal
     given: Signal
     capture: Signal
     emit: Signal
@@ -55,7 +55,7 @@ class Drain(Block):
             {
                 **shifts,
                 "done": In(1),
-                "blocked": Out(1),
+                "blocks": Out(1),
                 "given": In(1),
                 "capture": Out(1),
                 "emit": Out(1),
@@ -64,24 +64,33 @@ class Drain(Block):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        full = Signal()  # the accumulators hold, or will hold, results that nobody has captured
+        full, filling = (
+            Signal(),
+            Signal(),
+        )  # the accumulators hold, or will hold, results that nobody has captured
         left = Signal(range(self.result_beats + 1))  # beats in the drain registers
         credits = Signal(range(self.buffer_beats + 1), init=self.buffer_beats)
+        next_left, next_credits = Signal.like(left), Signal.like(credits)
+        has_credit = Signal(init=1)
+        free, frees = Signal(init=1), Signal()  # the drain registers are, or become, empty; in the next cycle
         emitting = Signal()
         capturing = Signal()
         m.d.comb += [
-            emitting.eq((left != 0) & (credits != 0)),
-            capturing.eq(full & ((left == 0) | ((left == 1) & emitting))),
-            self.blocked.eq(full & ~capturing),
+            emitting.eq((left != 0) & has_credit),
+            capturing.eq(full & free),
+            next_left.eq(Mux(capturing, self.result_beats, left - emitting)),
+            next_credits.eq(credits - emitting + self.given),
+            filling.eq(self.done | (full & ~free)),
+            self.blocks.eq(filling & ~frees),
+            frees.eq((next_left == 0) | ((next_left == 1) & (next_credits != 0))),
         ]
         m.d.sync += [
-            full.eq(self.done | self.blocked),
-            credits.eq(credits - emitting + self.given),
+            full.eq(filling),
+            left.eq(next_left),
+            credits.eq(next_credits),
+            has_credit.eq(next_credits != 0),
+            free.eq(frees),
         ]
-        with m.If(capturing):
-            m.d.sync += left.eq(self.result_beats)
-        with m.Else():
-            m.d.sync += left.eq(left - emitting)
         m.d.comb += [
             self.capture.eq(delayed(m, capturing, self.latency - 1, name="capture")),
             self.emit.eq(delayed(m, emitting, self.latency - 1, name="emit")),

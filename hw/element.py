@@ -7,6 +7,7 @@ from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.hierarchy import Block
 from skiptile.hw.operands import selected, words
+from skiptile.hw.pipeline import delayed
 
 
 class Element(Block):
@@ -70,9 +71,8 @@ class Element(Block):
         if params.lookahead:
             select = self.select if params.select_bits else None
             for lane, operand in enumerate(selected(self.window, select, params, arithmetic.a.bits)):
-                register = Signal(arithmetic.a.bits, name=f"a_lane{lane}", reset_less=True)
-                m.d.sync += register.eq(operand)
-                a.append(register)
+                # two: one ends the way through the multiplexer, the other is the multiplier's own
+                a.append(delayed(m, operand, 2, name=f"a_lane{lane}", reset_less=True))
 
         element = ElementType(arithmetic)
         total = element.dot(m, a, words(self.b, arithmetic.b.bits))

@@ -104,7 +104,7 @@ class MacTile(Top):
         )
         elements = [[Element(params) for _ in range(params.columns)] for _ in range(params.rows)]
         feed = self._feed_sparse if params.lookahead else self._feed_dense
-        issue = feed(m, elements, drain.blocked)
+        issue = feed(m, elements, drain)
 
         latency = params.element_latency
         accumulate = delayed(m, issue.issue, latency - 1, name="issue")
@@ -146,11 +146,13 @@ class MacTile(Top):
         element, width = ElementType(arithmetic), arithmetic.operand(field).bits
         return Cat(element.magnitude(field, operand) for operand in words(self._beat(field, index), width))
 
-    def _feed_dense(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
+    def _feed_dense(self, m: Module, elements: list[list[Element]], drain: Drain) -> _Issue:
         params = self.params
         fresh = Signal(init=1)
         issue = Signal()
         done = Signal()
+        blocked = Signal()
+        m.d.sync += blocked.eq(drain.blocks)
         stalled = fresh & blocked
         m.d.comb += [
             self.i.ready.eq(~stalled),
@@ -192,7 +194,7 @@ class MacTile(Top):
             issue, fresh, done, late_issue, late_done, steps, input_stall, output_stall, pairs, shift
         )
 
-    def _feed_sparse(self, m: Module, elements: list[list[Element]], blocked: Value) -> _Issue:
+    def _feed_sparse(self, m: Module, elements: list[list[Element]], drain: Drain) -> _Issue:
         params = self.params
         sequencer = Sequencer(params)
         self._place(m, "sequencer", sequencer)
@@ -202,7 +204,7 @@ class MacTile(Top):
             sequencer.count.eq(payload.count),
             sequencer.last.eq(payload.last),
             self.i.ready.eq(sequencer.ready),
-            sequencer.blocked.eq(blocked),
+            sequencer.blocks.eq(drain.blocks),
         ]
 
         columns = [self._window(m, sequencer, f"column_window_{c}", "a", c) for c in range(params.columns)]
@@ -258,7 +260,7 @@ class MacTile(Top):
         shifts = Fifo("pending_shifts", width=self.params.arithmetic.shift_bits, depth=BUFFER_BEATS)
         self._place(m, "pending_shifts", shifts)
         m.d.comb += [
-            shifts.write.eq(sequencer.write & self.i.payload.last),
+            shifts.write.eq(self.i.valid & self.i.ready & self.i.payload.last),
             shifts.write_data.eq(self.i.payload.shift),
             shifts.take.eq(shifts.valid & sequencer.done),  # it always is
         ]

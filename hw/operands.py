@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from skiptile.golden.mac_tile import TALLY_RADIX, MacTileParams
 from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.hierarchy import Block
-from skiptile.hw.pipeline import adder_tree
+from skiptile.hw.pipeline import adder_tree, delayed
 
 
 def words(packed: Value, width: int) -> list[Value]:
@@ -36,7 +36,7 @@ def selected(window: Value, select: Value | None, params: MacTileParams, width: 
 class ScheduledOperands(Block):
     """The scheduled operands of a row: each lane's own of its window, zero for a lane without a pair.
 
-    Latency: from ``select`` 2 cycles to ``operands``; to ``pairs`` 1, and those of the adder tree.
+    Latency: from ``select`` 3 cycles to ``operands``; to ``pairs`` 1, and those of the adder tree.
 
     Members:
         window: the row's window, one cycle after ``select``.
@@ -77,22 +77,19 @@ class ScheduledOperands(Block):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         params = self.params
-        bits = params.lanes * params.arithmetic.b.bits
         select = None
         if params.select_bits:
             select = Signal(len(self.select), reset_less=True)
             m.d.sync += select.eq(self.select)
             m.d.comb += self.late_select.eq(select)
         taken = Signal(params.lanes, reset_less=True)
-        operands = Signal(bits, reset_less=True)
+        m.d.sync += taken.eq(self.taken)
         chosen = selected(self.window, select, params, params.arithmetic.b.bits)
-        m.d.sync += [
-            taken.eq(self.taken),
-            operands.eq(
-                Cat(operand & taken[lane].replicate(len(operand)) for lane, operand in enumerate(chosen))
-            ),
+        gated = Cat(operand & taken[lane].replicate(len(operand)) for lane, operand in enumerate(chosen))
+        m.d.comb += [
+            self.operands.eq(delayed(m, gated, 2, name="operands", reset_less=True)),
+            self.pairs.eq(_number(m, taken)),
         ]
-        m.d.comb += [self.operands.eq(operands), self.pairs.eq(_number(m, taken))]
         return m
 
 

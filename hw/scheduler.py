@@ -7,55 +7,104 @@ follow a cycle later (`staging.py`).
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.golden.mac_tile import MacTileParams
+from skiptile.hw.beats import address_bits
+from skiptile.hw.contexts import Contexts
 from skiptile.hw.hierarchy import Block
 from skiptile.hw.operands import words
-from skiptile.hw.staging import BEAT_BITS, filled, inserted, moved_on, queue_steps
+from skiptile.hw.staging import filled, inserted, moved_on, queue_steps
+
+GROUP = 4  # lanes whose pairs one look-up table tells empty
 
 
 class Selection:
-    """The combinational part: which lane takes what from a window.
+    """Which lane takes what from a window.
 
     Parameters:
         m: the module that gets the logic.
         window: for each step its pairs, one bit for each lane.
         params: the tile.
+        contexts: of the scheduler; with two, the first levels are early and the others late.
 
     Attributes:
         select: for each lane the index of its move (any, where nothing is taken).
         taken: for each lane whether it takes a pair.
         left: for each step the pairs that stay; the head step is always drained.
+        some_left: for each step but the head, whether pairs stay in each group of lanes.
     """
 
-    def __init__(self, m: Module, window: Sequence[Value], params: MacTileParams) -> None:
-        lanes, moves = params.lanes, params.moves
+    def __init__(self, m: Module, window: Sequence[Value], params: MacTileParams, contexts: Contexts) -> None:
+        lanes = params.lanes
+        self._m, self._params = m, params
         self.select: list[Value] = [Const(0, params.select_bits)] * lanes
         self.taken: list[Value] = [Const(0)] * lanes
         left = list(window)
+        levels = len(params.levels)
+        early = levels - max(0, levels - 1) // 2  # what follows the levels takes about as long as two of them
+        group = lanes if levels == 1 else GROUP
         for index, level in enumerate(params.levels):
-            cleared: list[list[Value]] = [[Const(0)] * lanes for _ in left]
-            for lane in level:
-                wanted = Signal(len(moves), name=f"wanted_lane{lane}")
-                m.d.comb += wanted.eq(Cat(left[step][(lane + offset) % lanes] for step, offset in moves))
-                select = Signal(params.select_bits, name=f"select_lane{lane}")
-                for move in reversed(range(1, len(moves))):
-                    with m.If(wanted[move]):
-                        m.d.comb += select.eq(move)
-                with m.If(wanted[0]):
-                    m.d.comb += select.eq(0)
-                for move, (step, offset) in list(enumerate(moves))[1:]:
-                    cleared[step][(lane + offset) % lanes] = wanted[move] & ~wanted[:move].any()
-                self.select[lane] = select
-                self.taken[lane] = wanted.any()
-            for step in range(1, len(left)):
-                after = Signal(lanes, name=f"left_level{index}_step{step}")
-                m.d.comb += after.eq(left[step] & ~Cat(cleared[step]))
-                left[step] = after
+            if index == early:
+                later = {lane for level in params.levels[early:] for lane in level}
+                own = [
+                    contexts.to_late(window[0][lane], f"own_lane{lane}", reset_less=True)
+                    if lane in later
+                    else Const(0)
+                    for lane in range(lanes)
+                ]
+                left = [Cat(own), *self._to_late(contexts, left)]
+            left = self._decide(index, level, left)
+        self.some_left = self._groups(left[1:], group)
+        if early == levels:
+            self.some_left = [
+                contexts.to_late(some, f"some_left{k}", reset_less=True)
+                for k, some in enumerate(self.some_left, 1)
+            ]
+            left = [left[0], *self._to_late(contexts, left)]
         self.left = [Const(0, lanes), *left[1:]]
+
+    def _groups(self, left: list[Value], size: int) -> list[Value]:
+        lanes = self._params.lanes
+        return [Cat(step[k : k + size].any() for k in range(0, lanes, size)) for step in left]
+
+    def _to_late(self, contexts: Contexts, left: list[Value]) -> list[Value]:
+        """All that has been decided, and what is left but of the head, when the context is late."""
+        self.select = [
+            contexts.to_late(select, f"select_lane{lane}", reset_less=True)
+            for lane, select in enumerate(self.select)
+        ]
+        self.taken = [
+            contexts.to_late(taken, f"taken_lane{lane}", reset_less=True)
+            for lane, taken in enumerate(self.taken)
+        ]
+        return [contexts.to_late(step, f"left{k}", reset_less=True) for k, step in enumerate(left[1:], 1)]
+
+    def _decide(self, index: int, level: Sequence[int], left: list[Value]) -> list[Value]:
+        """The lanes of one level choose; what they leave."""
+        m, lanes, moves = self._m, self._params.lanes, self._params.moves
+        cleared: list[list[Value]] = [[Const(0)] * lanes for _ in left]
+        for lane in level:
+            wanted = Signal(len(moves), name=f"wanted_lane{lane}")
+            m.d.comb += wanted.eq(Cat(left[step][(lane + offset) % lanes] for step, offset in moves))
+            select = Signal(self._params.select_bits, name=f"select_lane{lane}")
+            for move in reversed(range(1, len(moves))):
+                with m.If(wanted[move]):
+                    m.d.comb += select.eq(move)
+            with m.If(wanted[0]):
+                m.d.comb += select.eq(0)
+            for move, (step, offset) in list(enumerate(moves))[1:]:
+                cleared[step][(lane + offset) % lanes] = wanted[move] & ~wanted[:move].any()
+            self.select[lane] = select
+            self.taken[lane] = wanted.any()
+        after = [left[0]]
+        for step in range(1, len(left)):
+            stays = Signal(lanes, name=f"left_level{index}_step{step}")
+            m.d.comb += stays.eq(left[step] & ~Cat(cleared[step]))
+            after.append(stays)
+        return after
 
 
 class Scheduler(Block):
@@ -97,9 +146,9 @@ class Scheduler(Block):
             {
                 **selects,
                 "write": In(1),
-                "write_beat": In(BEAT_BITS),
+                "write_beat": In(address_bits(params)),
                 "pairs": In(steps * lanes),
-                "next_beat": In(BEAT_BITS),
+                "next_beat": In(address_bits(params)),
                 "insert": In(2 * steps),
                 "consumed": In(steps + 1),
                 "visible": In(steps),
@@ -114,23 +163,28 @@ class Scheduler(Block):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         steps, lanes = self.params.window_steps, self.params.lanes
-        queued = self._queue(m)
-        incoming = []
-        for k in range(steps):
-            step = Signal(lanes, name=f"incoming{k}")
-            m.d.comb += step.eq(queued[k] & self.visible[k].replicate(lanes))
-            incoming.append(step)
+        contexts = Contexts(m, self.params.contexts)
 
+        # ---- early: what is taken, what is left ----
+        queued = self._queue(m, contexts)
         # An empty window is all drained, so it is loaded by the same path as one that has just ended.
         window = [Signal(lanes, name=f"window{k}") for k in range(steps)]
-        selection = Selection(m, window, self.params)
-        with m.If(self.update):
-            m.d.sync += Cat(window).eq(Cat(filled(selection.left, incoming, self.refills, self.advance)))
+        selection = Selection(m, window, self.params, contexts)
+
+        # ---- late: how far that can advance, and what follows ----
+        incoming = [queued[k] & self.visible[k].replicate(lanes) for k in range(steps)]
         for k in range(1, steps):
-            m.d.comb += self.empty[k - 1].eq(~Cat(selection.left[1 : k + 1]).any())
+            m.d.comb += self.empty[k - 1].eq(~Cat(selection.some_left[:k]).any())
+        stays = contexts.to_late(Cat(window), "window", reset_less=True)
+        m.d.sync += Cat(window).eq(
+            Mux(self.update, Cat(filled(selection.left, incoming, self.refills, self.advance)), stays)
+        )
 
         taken = Signal(lanes, reset_less=True)
-        m.d.sync += taken.eq(Cat(selection.taken))
+        takes = Cat(selection.taken)
+        if contexts.count > 1:  # a context that waits for the other shows what it will take
+            takes &= self.update.replicate(lanes)
+        m.d.sync += taken.eq(takes)
         m.d.comb += self.taken.eq(taken)
         if self.params.select_bits:
             select = Signal(len(self.select), reset_less=True)
@@ -138,10 +192,11 @@ class Scheduler(Block):
             m.d.comb += self.select.eq(select)
         return m
 
-    def _queue(self, m: Module) -> list[Value]:
-        """The pairs of the steps that follow the window, in order."""
+    def _queue(self, m: Module, contexts: Contexts) -> list[Value]:
+        """The pairs of the steps that follow the late context's window, in order."""
         steps, lanes, size = self.params.window_steps, self.params.lanes, queue_steps(self.params)
-        m.submodules.beats = beats = Memory(shape=steps * lanes, depth=BUFFER_BEATS, init=[])
+        bits = address_bits(self.params)
+        m.submodules.beats = beats = Memory(shape=steps * lanes, depth=1 << bits, init=[])
         write, read = beats.write_port(), beats.read_port(domain="comb")
         m.d.comb += [
             write.en.eq(self.write),
@@ -150,8 +205,12 @@ class Scheduler(Block):
             read.addr.eq(self.next_beat),
         ]
         queue = [Signal(lanes, name=f"queue{k}") for k in range(size)]  # zero behind the last step
-        queued = moved_on(queue, self.consumed)
-        arriving = inserted(words(read.data, lanes), self.insert, size)
+        queued = [
+            contexts.to_late(step, f"queued{k}", reset_less=True)
+            for k, step in enumerate(moved_on(queue, self.consumed))
+        ]
+        beat = contexts.to_late(read.data, "beat", reset_less=True)
+        arriving = inserted(words(beat, lanes), self.insert, size)
         m.d.sync += [place.eq(old | new) for place, old, new in zip(queue, queued, arriving, strict=True)]
         return queued
 

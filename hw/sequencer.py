@@ -10,12 +10,16 @@ Only the window follows this cycle's decisions. The queue moves on a cycle later
 operands are read.
 """
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.golden.mac_tile import MacTileParams
+from skiptile.hw.beats import BEAT_BITS, Beats, address, address_bits
+from skiptile.hw.contexts import Contexts
 from skiptile.hw.hierarchy import Block
-from skiptile.hw.staging import BEAT_BITS, filled, inserted, moved_on, one_of, queue_steps
+from skiptile.hw.staging import filled, inserted, moved_on, one_of, queue_steps
 
 
 class Sequencer(Block):
@@ -24,8 +28,8 @@ class Sequencer(Block):
     Members:
         valid, count, last, ready: the input stream's handshake and its beat's length.
         empty: in all rows, bit k: with this cycle's selections steps 0 .. k + 1 are drained.
-        blocked: a new reduction must not issue.
-        write, write_beat: store the incoming beat.
+        blocks: in the next cycle a new reduction must not issue.
+        write, write_beat: store what stands at the input, should it be a beat.
         next_beat, insert: the beat whose steps go into the queue, and where: one bit for each place of its
             first step, none if it waits.
         consumed: how many steps have left the queue in the cycle before, one bit for each number 0 ..
@@ -47,7 +51,7 @@ class Sequencer(Block):
     last: Signal
     ready: Signal
     empty: Signal
-    blocked: Signal
+    blocks: Signal
     write: Signal
     write_beat: Signal
     next_beat: Signal
@@ -78,17 +82,17 @@ class Sequencer(Block):
                 "last": In(1),
                 "ready": Out(1),
                 "empty": In(params.lookahead),
-                "blocked": In(1),
+                "blocks": In(1),
                 "write": Out(1),
-                "write_beat": Out(BEAT_BITS),
-                "next_beat": Out(BEAT_BITS),
+                "write_beat": Out(address_bits(params)),
+                "next_beat": Out(address_bits(params)),
                 "insert": Out(2 * steps),
                 "consumed": Out(steps + 1),
                 "visible": Out(steps),
                 "refills": Out(1),
                 "update": Out(1),
                 "advance": Out(steps),
-                "window_beats": Out(steps * BEAT_BITS),
+                "window_beats": Out(steps * address_bits(params)),
                 "window_head": Out(range(steps)),
                 "issue": Out(1),
                 "first": Out(1),
@@ -104,128 +108,175 @@ class Sequencer(Block):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         steps = self.params.window_steps
-        loaded = Signal()  # the window holds steps
-        fresh = Signal(init=1)  # nothing of the pending reduction has issued
-        ends_at = Signal(steps)  # one bit for the window's step that is its reduction's last
+        contexts = Contexts(m, self.params.contexts)
+        to_late, late = contexts.to_late, contexts.late
+        beats = Beats(m, self.params, contexts, valid=self.valid, count=self.count, last=self.last)
+        ahead = contexts.bank(1, "ahead", init=1)  # all of the pending reduction's part has issued
+        loaded = contexts.bank(1, "loaded")  # the window holds steps
         consumed = Signal(steps + 1, init=1)
         m.d.comb += self.consumed.eq(consumed)
+        ends_at = Signal(steps)  # one bit for the window's step that is its part's last
 
-        freed = self._follow(m, ends_at)
-        waiting, there, ends = self._store(m, freed)
-        held, held_ends = self._queue(m, waiting, there, ends)
-
-        # ---- what the window can be filled with ----
-        enough, ending = Signal(), Signal()
-        before = [held_ends[:k].any() if k else Const(0) for k in range(steps + 1)]  # a reduction ends before
+        # ---- early: what the window can be filled with ----
+        queue = self._queue(m, contexts, beats)
+        enough, ending, visible, incoming_ends = Signal(), Signal(), Signal(steps), Signal(steps)
         m.d.comb += [
             ending.eq(ends_at.any()),
-            enough.eq(held[steps - 1] | held_ends[:steps].any()),
-            self.visible.eq(Cat(enough & ~before[k] for k in range(steps))),
-            self.refills.eq(~ending),
+            enough.eq(queue.held[steps - 1] | queue.ends[:steps].any()),
+            visible.eq(enough.replicate(steps) & Cat(~before for before in ends_before(queue.ends, steps))),
+            incoming_ends.eq(queue.ends[:steps] & visible),
         ]
 
-        # ---- issue and advance ----
-        supplied = ending | enough
-        drained = [Const(1), *self.empty, Const(0)]
-        everything = drained[steps - 1]
-        m.d.comb += [
-            self.first.eq(fresh),
-            self.issue.eq(loaded & supplied & ~(fresh & self.blocked)),
-            self.update.eq(self.issue | (~loaded & enough)),
-            self.advance.eq(Cat(drained[j] & ~drained[j + 1] for j in range(steps))),
-            self.done.eq(self.issue & ending & everything),
-        ]
-        incoming = [end & visible for end, visible in zip(held_ends, self.visible, strict=False)]
-        with m.If(self.update):
-            m.d.sync += ends_at.eq(Cat(filled(list(ends_at), incoming, self.refills, self.advance)))
+        # ---- late: issue and advance; what leaves the queue then ----
+        window_ends, queue_ends = to_late(ends_at, "ends_at"), to_late(queue.ends[: steps - 1], "next_ends")
+        enough, ending = to_late(enough, "enough"), to_late(ending, "ending")
+        late_incoming = to_late(incoming_ends, "incoming_ends")
+        m.d.comb += self.visible.eq(to_late(visible, "visible"))
+        before = ends_before(queue_ends, steps)
 
-        # ---- what leaves the queue: as many as the window advances, but none of the next reduction ----
         def consumes(most: int) -> Value:
-            """One bit for each number of steps, if room for ``most`` is filled."""
+            """One bit for each number of steps, if room for ``most`` is filled: but none of the next part."""
             return Cat(
                 Const(0),
-                *(held_ends[k] & ~before[k] for k in range(most - 1)),
+                *(queue_ends[k] & ~before[k] for k in range(most - 1)),
                 ~before[most - 1],
                 Const(0, steps - most),
             )
 
         none = Const(1, steps + 1)
-        choices = [
+        consumptions = [
             *(Mux(ending, none, consumes(a)) for a in range(1, steps)),
             Mux(enough, consumes(steps), none),
         ]
-        m.d.sync += consumed.eq(Mux(self.update, one_of(choices, self.advance), none))
-        m.d.sync += fresh.eq(Mux(self.issue, self.done, fresh))
-        with m.If(self.done | ~loaded):
-            m.d.sync += loaded.eq(enough)
+        drained = [Const(1), *self.empty, Const(0)]
+        everything = drained[steps - 1]
+        update, part_done = Signal(), Signal()
+        supplied = contexts.bank(1, "supplied")  # its next turn finds whatever it can move to
+        go, turn = Signal(name="go"), Signal(name="turn", init=1)
+        takes_part = Signal()  # issues, and its part of the reduction has not ended
+        idle = to_late(~loaded.of(contexts.early), "idle")
+        m.d.comb += [
+            self.issue.eq(go),
+            self.first.eq(turn & contexts.leads),
+            self.refills.eq(~ending),
+            update.eq(takes_part | (idle & enough)),
+            self.update.eq(update),
+            self.advance.eq(Cat(drained[j] & ~drained[j + 1] for j in range(steps))),
+            part_done.eq(takes_part & ending & everything),
+        ]
+        m.d.sync += [
+            ends_at.eq(
+                Mux(
+                    update,
+                    Cat(filled(list(window_ends), list(late_incoming), self.refills, self.advance)),
+                    window_ends,
+                )
+            ),
+            consumed.eq(Mux(update, one_of(consumptions, self.advance), none)),
+        ]
+        reloads = part_done | idle
+        now = _Status(
+            ahead=part_done | (ahead.of(late) & ~(go & turn)),
+            loaded=Mux(reloads, enough, loaded.of(late)),
+            supplied=Mux(reloads, enough & queue.enough_after, queue.enough_after | ending),
+        )
+        for bank, value in ((ahead, now.ahead), (loaded, now.loaded), (supplied, now.supplied)):
+            bank.set(late, value)
+        m.d.comb += self.done.eq(go & contexts.closes & Cat(ahead.all[:-1], now.ahead).all())
+        others = zip(ahead.all[:-1], loaded.all[:-1], supplied.all[:-1], strict=True)
+        goes, turns = self._decide(m, contexts, go, turn, [*(_Status(*other) for other in others), now])
+        joins = turns | ~ahead.of(contexts.early) if contexts.count > 1 else Const(1)
+        m.d.sync += takes_part.eq(goes & joins)
 
         # ---- what others see a cycle later ----
+        steps_left = total_advance(window_ends)
+        if contexts.count > 1:
+            void = contexts.bank(1, "void")  # the window's part stands for none
+            void.set(late, Mux(reloads, to_late(queue.voids[0], "void"), void.of(late)))
+            steps_left = Mux(void.of(late), 0, steps_left)
+        moved = Mux(part_done, steps_left, total_advance(self.advance))
         m.d.sync += [
-            self.late_issue.eq(self.issue),
+            self.late_issue.eq(go),
             self.late_done.eq(self.done),
-            self.steps.eq(Mux(self.done, total_advance(ends_at), total_advance(self.advance))),
-            self.input_stall.eq(loaded & ~supplied),
-            self.output_stall.eq(loaded & supplied & fresh & self.blocked),
+            self.steps.eq(Mux(takes_part, moved, 0)),
+        ]
+        freed = self._follow(m, contexts, takes_part, part_done, window_ends)
+        beats.leave(queue.inserts, freed)
+        m.d.comb += [
+            self.ready.eq(beats.ready),
+            self.write.eq(beats.ready),
+            self.write_beat.eq(beats.write_beat),
+            self.next_beat.eq(beats.next_beat),
         ]
         return m
 
-    def _store(self, m: Module, freed: Value) -> tuple[Value, Value, Value]:
-        """The incoming beat; then the oldest that is not queued: is there one; its steps, its ends."""
-        steps = self.params.window_steps
-        held = Signal(range(BUFFER_BEATS + 1))  # beats that the window has not left behind
-        waiting = Signal(range(BUFFER_BEATS + 1))  # beats whose steps are not queued
-        write_beat, next_beat = Signal(BEAT_BITS), Signal(BEAT_BITS)
-        taken = self.insert.any()
-        m.d.comb += [
-            self.ready.eq(held != BUFFER_BEATS),
-            self.write.eq(self.valid & self.ready),
-            self.write_beat.eq(write_beat),
-            self.next_beat.eq(next_beat),
-        ]
-        m.d.sync += [
-            held.eq(held + self.write - freed),
-            waiting.eq(waiting + self.write - taken),
-            write_beat.eq(write_beat + self.write),
-            next_beat.eq(next_beat + taken),
-        ]
-        facts = Cat(
-            *(self.count > slot if slot else Const(1) for slot in range(steps)),
-            *(self.last & (self.count == slot + 1) for slot in range(steps)),
-        )
-        beats = [Signal(2 * steps, name=f"beat{k}", reset_less=True) for k in range(BUFFER_BEATS)]
-        for k, beat in enumerate(beats):
-            with m.If(self.write & (write_beat == k)):
-                m.d.sync += beat.eq(facts)
-        oldest = Signal(2 * steps)
-        m.d.comb += oldest.eq(Array(beats)[next_beat])
-        return waiting != 0, oldest[:steps], oldest[steps:]
+    def _decide(
+        self, m: Module, contexts: Contexts, go: Signal, turn: Signal, status: list["_Status"]
+    ) -> tuple[Value, Value]:
+        """Whether all contexts issue in their next turns, and whether with the next reduction.
 
-    def _queue(self, m: Module, waiting: Value, there: Value, ends: Value) -> tuple[Value, Value]:
-        """Which places of the queue hold a step, from the front on, and which of them a reduction's last."""
+        They issue together, one after the other, when all have what they need; one that is ahead waits
+        for the others, and then all begin the next reduction. It is decided as the last one's turn closes.
+
+        Returns:
+            What ``go`` and ``turn`` become.
+        """
+        turns = Cat(each.ahead for each in status).all()
+        all_supplied = Cat(each.supplied for each in status).all()
+        all_loaded = Cat(each.loaded for each in status).all()
+        proceed = Cat(each.ahead | each.supplied for each in status).all()
+        input_stall, output_stall = Signal(), Signal()
+        decision = [
+            (go, Mux(turns, all_supplied & ~self.blocks, proceed)),
+            (turn, turns),
+            (input_stall, Mux(turns, all_loaded & ~all_supplied, ~proceed)),
+            (output_stall, turns & all_supplied & self.blocks),
+        ]
+        decided = [Mux(contexts.closes, value, register) for register, value in decision]
+        m.d.sync += [register.eq(value) for (register, _), value in zip(decision, decided, strict=True)]
+        m.d.sync += [self.input_stall.eq(input_stall), self.output_stall.eq(output_stall)]
+        return decided[0], decided[1]
+
+    def _queue(self, m: Module, contexts: Contexts, beats: Beats) -> "_Queue":
+        """What the queue holds, and what is put behind that."""
         steps = self.params.window_steps
         size = queue_steps(self.params)
-        views = []
-        for name, beat in (("steps", there), ("ends", ends)):
-            queue, view = Signal(size, name=f"queue_of_{name}"), Signal(size, name=f"queued_{name}")
-            m.d.comb += view.eq(Cat(moved_on(list(queue), self.consumed)))
-            m.d.sync += queue.eq(view | Cat(inserted(list(beat), self.insert, size)))
-            views.append(view)
-        held, held_ends = views
-        room = waiting & ~held[2 * steps - 1]
-        at_end = [(held[k - 1] if k else Const(1)) & ~held[k] & room for k in range(2 * steps)]
-        m.d.comb += self.insert.eq(Cat(at_end))
-        return held, held_ends
+        known = {"held": beats.there, "ends": beats.ends}
+        if contexts.count > 1:
+            known["voids"] = beats.voids
+        queues = {name: Signal(size, name=f"queue_{name}") for name in known}
+        views = {name: Signal(size, name=f"queued_{name}") for name in known}
+        for name, view in views.items():
+            m.d.comb += view.eq(Cat(moved_on(list(queues[name]), self.consumed)))
+        held = views["held"]
+        room = beats.waiting & ~held[2 * steps - 1]
+        insert = Signal(2 * steps, name="inserts")
+        m.d.comb += insert.eq(
+            Cat((held[k - 1] if k else Const(1)) & ~held[k] & room for k in range(2 * steps))
+        )
+        after = {name: Signal.like(view, name=f"{name}_after") for name, view in views.items()}
+        for name, beat in known.items():
+            value = views[name] | Cat(inserted(list(beat), insert, size))
+            m.d.comb += after[name].eq(contexts.to_late(value, f"{name}_after"))
+            m.d.sync += queues[name].eq(after[name])
+        enough_after = after["held"][2 * steps - 1] | after["ends"][: 2 * steps].any()
+        pairs_insert = insert & ~beats.voids[0].replicate(len(insert)) if contexts.count > 1 else insert
+        m.d.comb += self.insert.eq(contexts.to_late(pairs_insert, "insert"))
+        voids = views.get("voids", Const(0, size))
+        return _Queue(held, views["ends"], voids, insert.any(), enough_after)
 
-    def _follow(self, m: Module, ends_at: Value) -> Value:
-        """Keep up with the window, a cycle behind; returns how many beats it has left behind."""
+    def _follow(
+        self, m: Module, contexts: Contexts, issues: Value, part_done: Value, ends_at: Value
+    ) -> Value:
+        """Keep up with the windows, a turn behind; returns how many beats the early context's has left."""
         steps = self.params.window_steps
         head_beat, head_slot = Signal(BEAT_BITS), Signal(range(steps))
         advance = Signal(range(steps + 1))
         done = Signal(name="was_done")
         end_position = Signal(range(steps))
         m.d.sync += [
-            advance.eq(Mux(self.issue, total_advance(self.advance), 0)),
-            done.eq(self.done),
+            advance.eq(Mux(issues, total_advance(self.advance), 0)),
+            done.eq(part_done),
             end_position.eq(total_advance(ends_at >> 1)),
         ]
         moved = Signal(range(2 * steps))
@@ -237,17 +288,52 @@ class Sequencer(Block):
             crossed.eq((head_slot + end_position) >= steps),
             freed.eq(Mux(done, Mux(crossed, 2, 1), carry)),
         ]
-        m.d.sync += [
-            head_slot.eq(Mux(done, 0, Mux(carry, moved - steps, moved))),
-            head_beat.eq(head_beat + freed),
-        ]
-        # slots whose step is in the beat after
-        later = [head_slot.any(), *(head_slot > slot for slot in range(1, steps - 1)), Const(0)]
+        next_slot, next_beat = Signal.like(head_slot), Signal.like(head_beat)
         m.d.comb += [
-            self.window_beats.eq(Cat((head_beat + beat_later)[:BEAT_BITS] for beat_later in later)),
-            self.window_head.eq(head_slot),
+            next_slot.eq(Mux(done, 0, Mux(carry, moved - steps, moved))),
+            next_beat.eq(head_beat + freed),
+        ]
+        slot = contexts.to_late(next_slot, "next_slot")
+        beat = contexts.to_late(next_beat, "next_beat_of_head")
+        later = [slot.any(), *(slot > k for k in range(1, steps - 1)), Const(0)]  # slots of the beat after
+        m.d.sync += [
+            head_slot.eq(slot),
+            head_beat.eq(beat),
+            self.window_head.eq(slot),
+            self.window_beats.eq(Cat(address((beat + one)[:BEAT_BITS], contexts.late) for one in later)),
         ]
         return freed
+
+
+@dataclass(frozen=True)
+class _Status:
+    """Of a context: its part is done, its window holds steps, its next turn finds what it may need."""
+
+    ahead: Value
+    loaded: Value
+    supplied: Value
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """The queue of steps behind the window, one bit for each of its places.
+
+    Attributes:
+        held, ends, voids: there is a step; it is its part's last; it stands for none (early).
+        inserts: a beat's steps are put behind them (early).
+        enough_after: they are then enough, however far the window advances (late).
+    """
+
+    held: Value
+    ends: Value
+    voids: Value
+    inserts: Value
+    enough_after: Value
+
+
+def ends_before(ends: Value, count: int) -> list[Value]:
+    """For each of the first ``count`` places, whether a part ends before it."""
+    return [ends[:k].any() if k else Const(0) for k in range(count)]
 
 
 def total_advance(one_hot: Value) -> Value:

@@ -8,20 +8,27 @@ without any shifting of operands.
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
+from skiptile.golden.mac_tile import MacTileParams
+from skiptile.hw.beats import address_bits
 from skiptile.hw.hierarchy import Block
-
-BEAT_BITS = (BUFFER_BEATS - 1).bit_length()
 
 
 def rotated(slots: Sequence[Value], head: Value) -> list[Value]:
     """``slots`` in order of position: position k is slot (``head`` + k) mod their number."""
     count = len(slots)
-    return [Array(slots[(first + k) % count] for first in range(count))[head] for k in range(count)]
+    return [chosen([slots[(first + k) % count] for first in range(count)], head) for k in range(count)]
+
+
+def chosen(choices: Sequence[Value], index: Value) -> Value:
+    """That of ``choices`` with the number ``index``, by a tree of multiplexers."""
+    if len(choices) == 1:
+        return choices[0]
+    half = 1 << (len(choices) - 1).bit_length() - 1
+    return Mux(index[half.bit_length() - 1], chosen(choices[half:], index), chosen(choices[:half], index))
 
 
 def queue_steps(params: MacTileParams) -> int:
@@ -100,9 +107,9 @@ class StagingWindow(Block):
         super().__init__(
             {
                 "write": In(1),
-                "write_beat": In(BEAT_BITS),
+                "write_beat": In(address_bits(params)),
                 "data": In(steps * bits),
-                "read_beats": In(steps * BEAT_BITS),
+                "read_beats": In(steps * address_bits(params)),
                 "head": In(range(steps)),
                 "window": Out(len(params.reached_steps) * bits),
             }
@@ -114,14 +121,14 @@ class StagingWindow(Block):
         bits = self.step_bits
         slots = []
         for slot in range(steps):
-            memory = Memory(shape=bits, depth=BUFFER_BEATS, init=[])
+            memory = Memory(shape=bits, depth=1 << address_bits(self.params), init=[])
             m.submodules[f"slot{slot}"] = memory
             write, read = memory.write_port(), memory.read_port(domain="comb")
             m.d.comb += [
                 write.en.eq(self.write),
                 write.addr.eq(self.write_beat),
                 write.data.eq(self.data.word_select(slot, bits)),
-                read.addr.eq(self.read_beats.word_select(slot, BEAT_BITS)),
+                read.addr.eq(self.read_beats.word_select(slot, address_bits(self.params))),
             ]
             slots.append(read.data)
         window = Signal(len(self.window), reset_less=True)

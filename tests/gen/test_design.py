@@ -66,7 +66,8 @@ def test_reads_the_designs_that_come_with_it(request):
         (GOOD + "sparsity = 3", "[mac-tile.sparsity] must be a table, not 3"),
         (
             GOOD + "[mac-tile.sparsity]\nlook = 3",
-            "[mac-tile.sparsity] has the unknown key 'look'; allowed are side, lookahead, interconnect",
+            "[mac-tile.sparsity] has the unknown key 'look'; allowed are "
+            "side, lookahead, interconnect, contexts",
         ),
         (
             GOOD + "[mac-tile.sparsity]\ninterconnect = 3",

@@ -14,6 +14,14 @@ def test_published_levels(name):
     assert derive_levels(moves, 16) == PUBLISHED
 
 
+@pytest.mark.parametrize("name", [name for name in INTERCONNECTS if "-level-" in name])
+def test_names_say_levels_and_moves_at_16_lanes(name):
+    levels, moves = name.split("-level-")
+    cut = cut_moves(named_moves(name, 2), 16, 2)
+    assert len(cut) == int(moves)
+    assert len(derive_levels(cut, 16)) == {"one": 1, "two": 2, "four": 4}[levels]
+
+
 def test_lookahead_has_one_level():
     assert derive_levels(cut_moves(named_moves("lookahead", 3), 16, 3), 16) == (tuple(range(16)),)
 

@@ -46,8 +46,11 @@ NAMES = ", ".join(repr(name) for name in FORMATS)
         (
             {"interconnect": "ring"},
             ValueError,
-            "interconnect must be one of 'tensordash', 'tensordash-sim', 'lookahead', not 'ring'",
+            "interconnect must be one of 'tensordash', 'tensordash-sim', 'lookahead', 'one-level-3', "
+            "'two-level-4', 'two-level-5', 'four-level-6', 'four-level-8', 'four-level-9', not 'ring'",
         ),
+        ({"contexts": 0}, ValueError, "contexts must be an integer from 1 to 2, not 0"),
+        ({"contexts": 3}, ValueError, "contexts must be an integer from 1 to 2, not 3"),
         ({"interconnect": "ring", "lookahead": 0}, ValueError, None),  # its name is still checked
         (
             {"interconnect": [[1, 0]]},
@@ -69,6 +72,7 @@ def test_refused_parameters(changes, kind, message):
         params(lookahead=0),
         params(lookahead=7, interconnect="lookahead", output_rows=2),
         params(interconnect=[[0, 0], [1, -1]]),
+        params(interconnect="two-level-5", contexts=2),
         params(rows=1, columns=1, side="both", max_reduction=16),
         params(rows=1, columns=1, side="both", lookahead=0),
     ],
@@ -93,7 +97,8 @@ def test_table_defaults():
         ({"rows": 1, "columns": 1, "lanes": 1, "lookahead": 1}, "[mac-tile] has the unknown key 'lookahead'"),
         (
             {"rows": 1, "columns": 1, "lanes": 1, "sparsity": {"lookhead": 1}},
-            "[mac-tile.sparsity] has the unknown key 'lookhead'; allowed are side, lookahead, interconnect",
+            "[mac-tile.sparsity] has the unknown key 'lookhead'; allowed are "
+            "side, lookahead, interconnect, contexts",
         ),
         ({"rows": 1, "columns": 1, "lanes": 1, "sparsity": 3}, "[mac-tile.sparsity] must be a table, not 3"),
     ],

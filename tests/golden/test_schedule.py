@@ -6,8 +6,15 @@ from skiptile.golden.mac_tile import MacTileParams, count_cycles, schedule
 from skiptile.golden.published import TENSORDASH_SPEEDUPS, ZEROS
 
 
-def tile(rows=1, lanes=16, lookahead=2, interconnect="tensordash"):
-    return MacTileParams(rows=rows, columns=1, lanes=lanes, lookahead=lookahead, interconnect=interconnect)
+def tile(rows=1, lanes=16, lookahead=2, interconnect="tensordash", contexts=1):
+    return MacTileParams(
+        rows=rows,
+        columns=1,
+        lanes=lanes,
+        lookahead=lookahead,
+        interconnect=interconnect,
+        contexts=contexts,
+    )
 
 
 def one_reduction(rng, steps, rows, lanes, zeros):
@@ -58,6 +65,29 @@ def by_the_paper(effectual, ends, params):
     return cycles, issues
 
 
+def with_two_contexts(effectual, ends, params):
+    """A reduction's beats go to two windows in turn; their issues alternate until both have ended."""
+    alone = tile(params.rows, params.lanes, params.lookahead, params.interconnect)
+    nothing = (np.full((params.rows, params.lanes), -1), 0)
+    issues, cycles = [], []
+    start = 0
+    for stop in np.flatnonzero(ends) + 1:
+        dealt = [[], []]
+        for first in range(start, stop, params.window_steps):
+            dealt[(first - start) // params.window_steps % 2] += range(
+                first, min(first + params.window_steps, stop)
+            )
+        parts = [
+            by_the_paper(effectual[part], np.arange(len(part)) == len(part) - 1, alone)[1] for part in dealt
+        ]
+        rounds = max(map(len, parts))
+        for k in range(rounds):
+            issues += [part[k] if k < len(part) else nothing for part in parts]
+        cycles.append(2 * rounds)
+        start = stop
+    return cycles, issues
+
+
 @pytest.mark.parametrize(("interconnect", "rows"), TENSORDASH_SPEEDUPS)
 def test_published_speed_ups(interconnect, rows):
     steps = 4096
@@ -72,12 +102,14 @@ def test_published_speed_ups(interconnect, rows):
 @pytest.mark.parametrize("interconnect", [*INTERCONNECTS, ((0, 0), (1, 0), (2, 1), (1, -1)), ((0, 0),)])
 @pytest.mark.parametrize("lookahead", [2, 3, 7])
 @pytest.mark.parametrize(("rows", "lanes"), [(1, 4), (3, 2), (2, 16), (1, 5), (1, 64)])
-def test_three_implementations_agree(rows, lanes, lookahead, interconnect):
+@pytest.mark.parametrize("contexts", [1, 2])
+def test_three_implementations_agree(rows, lanes, lookahead, interconnect, contexts):
     rng = np.random.default_rng([rows, lanes, lookahead])
-    params = tile(rows, lanes, lookahead, interconnect)
-    effectual, ends = reductions(rng, [1, 2, 3, 4, 17, 1, 30], rows, lanes)
+    params = tile(rows, lanes, lookahead, interconnect, contexts)
+    effectual, ends = reductions(rng, [1, 2, 3, 4, 17, 1, 30, 8], rows, lanes)
     result = schedule(effectual, ends, params)
-    cycles, issues = by_the_paper(effectual, ends, params)
+    described = by_the_paper if contexts == 1 else with_two_contexts
+    cycles, issues = described(effectual, ends, params)
     assert result.cycles.tolist() == cycles
     assert result.advance.tolist() == [advance for _, advance in issues]
     assert np.array_equal(result.select, [chosen for chosen, _ in issues])
@@ -120,6 +152,13 @@ def test_bounds():
     assert np.all(cycles <= lengths)
 
 
+@pytest.mark.parametrize("zeros", [0.3, 0.5, 0.7, 0.9])
+def test_two_contexts_cost_little_in_long_reductions(zeros):
+    pairs = one_reduction(np.random.default_rng(0), 4096, 1, 16, zeros)
+    one, two = (count_cycles(*pairs, tile(contexts=contexts))[0] for contexts in (1, 2))
+    assert two == pytest.approx(one, rel=0.02)
+
+
 def test_extremes():
     params = tile(2, 4, 2)
     ends = np.arange(9) == 8
@@ -130,6 +169,11 @@ def test_extremes():
     assert nothing.cycles.shape == (0,)
     assert nothing.select.shape == (0, 2, 4)
     assert count_cycles(np.zeros((0, 2, 4), bool), np.zeros(0, bool), params).shape == (0,)
+    params = tile(2, 4, 2, contexts=2)
+    assert count_cycles(np.zeros((9, 2, 4), bool), ends, params).tolist() == [4]  # two beats and one
+    assert count_cycles(np.zeros((1, 2, 4), bool), np.array([True]), params).tolist() == [2]
+    nothing = schedule(np.zeros((0, 2, 4), bool), np.zeros(0, bool), params)
+    assert (nothing.cycles.shape, nothing.select.shape) == ((0,), (0, 2, 4))
 
 
 def test_more_zeros_and_more_lookahead_never_take_longer_on_average():

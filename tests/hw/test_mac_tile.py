@@ -32,8 +32,12 @@ def run_product(params, a, b, **options):
         MacTileParams(rows=4, columns=2, lanes=16, interconnect="tensordash-sim", output_rows=2),
         MacTileParams(rows=3, columns=1, lanes=3, interconnect=[[0, 0]]),
         MacTileParams(rows=1, columns=1, lanes=5, lookahead=3, side="both"),
+        MacTileParams(rows=1, columns=1, lanes=5, lookahead=3, side="both", contexts=2),
+        MacTileParams(rows=3, columns=2, lanes=8, contexts=2),
+        MacTileParams(rows=2, columns=1, lanes=16, interconnect="two-level-5", contexts=2),
+        MacTileParams(rows=1, columns=1, lanes=1, lookahead=1, contexts=2),
     ],
-    ids=lambda p: f"{p.rows}x{p.columns}x{p.lanes}-{p.lookahead}",
+    ids=lambda p: f"{p.rows}x{p.columns}x{p.lanes}-{p.lookahead}-{p.contexts}",
 )
 def test_results_and_counters(params, idle, stall):
     rng = np.random.default_rng([params.rows, params.lanes, params.lookahead])
@@ -52,13 +56,14 @@ def test_results_and_counters(params, idle, stall):
     assert run.outputs["effectual"][last].sum() == totals.effectual
 
 
-@pytest.mark.parametrize("lookahead", [0, 2, 5])
+@pytest.mark.parametrize(("lookahead", "contexts"), [(0, 1), (2, 1), (5, 1), (1, 2), (2, 2), (5, 2)])
+@pytest.mark.parametrize("zeros", [0.6, 1])
 @pytest.mark.parametrize("steps", [1, 3, 4, 30])
-def test_no_cycle_without_an_issue(steps, lookahead):
+def test_no_cycle_without_an_issue(steps, lookahead, contexts, zeros):
     """Elapsed cycles are the schedule's and constant latencies, where results are not in the way."""
     rng = np.random.default_rng([steps, lookahead])
-    params = MacTileParams(rows=2, columns=1, lanes=4, lookahead=lookahead, output_rows=2)
-    a, b = operands(rng, (4, 4 * steps), 0), operands(rng, (4 * steps, 8), 0.6)
+    params = MacTileParams(rows=2, columns=1, lanes=4, lookahead=lookahead, contexts=contexts, output_rows=2)
+    a, b = operands(rng, (4, 4 * steps), 0), operands(rng, (4 * steps, 8), zeros)
     _, run = run_product(params, a, b)
     cycles = run.outputs["cycles"].sum()
     assert run.elapsed == cycles + params.issue_latency + params.result_latency

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Signal
 from amaranth.sim import Simulator
 
 from skiptile.golden.mac_tile import MacTileParams, schedule
+from skiptile.hw.contexts import Contexts
 from skiptile.hw.scheduler import Selection
 
 
@@ -20,7 +21,8 @@ class Wrapper(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         lanes, steps = self.params.lanes, self.params.window_steps
-        selection = Selection(m, [self.window.word_select(k, lanes) for k in range(steps)], self.params)
+        window = [self.window.word_select(k, lanes) for k in range(steps)]
+        selection = Selection(m, window, self.params, Contexts(m, 1))
         m.d.comb += [
             self.select.eq(Cat(selection.select)),
             self.taken.eq(Cat(selection.taken)),
