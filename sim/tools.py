@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from skiptile.gen import processes
+from skiptile.gen import boards, processes
 from skiptile.gen.processes import ToolError
 from skiptile.gen.targets import TARGETS, Library, Router, tool_path
 
@@ -174,6 +174,7 @@ def inventory() -> list[Tool]:
         Tool("iverilog", _program("iverilog", "-V"), "other simulators", "apt-get install iverilog", False),
         Tool("lz4 headers", lz4, "waves as FST, not VCD", "apt-get install liblz4-dev", False),
         *_synthesis_tools(),
+        Tool("amaranth-boards", _package("amaranth-boards"), "skiptile board", boards.PACKAGE, False),
     ]
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skiptile import __version__
+from skiptile.cli_board import board
 from skiptile.cli_hardware import export, synth
 from skiptile.console import check_writable, mistakes, progress_lines, stderr, stdout, write, write_json
 from skiptile.options import DESIGN, HTML, JSON, NAMING, OUTPUT
@@ -129,6 +130,7 @@ def verify(
 
 cli.add_command(synth)
 cli.add_command(export)
+cli.add_command(board)
 
 
 # ---- run ----
