@@ -1,8 +1,8 @@
-"""What sparsity adds to a 4x4 tile of 16 lanes on ECP5: LUT4-equivalents (LUT4 + 2 per carry cell), over dense.
+"""What sparsity adds to a 4x4 tile of 16 lanes on ECP5: LUT4 + 2 per carry cell, over dense.
 
     python benchmarks/sparse_area.py [area.json]
 
-Modules that a tile has many times are synthesised once (`synth_ecp5 -noflatten`), so it takes a minute per tile.
+Modules that a tile has many times are synthesised once (`synth_ecp5 -noflatten`): minutes for all of it.
 """
 
 import argparse

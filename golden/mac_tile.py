@@ -192,11 +192,6 @@ class MacTileParams:
         return derive_levels(self.moves, self.lanes)
 
     @property
-    def select_bits(self) -> int:
-        """Bits of one lane's select; none where there is but one move."""
-        return (len(self.moves) - 1).bit_length()
-
-    @property
     def reached_steps(self) -> tuple[int, ...]:
         """Steps of the window that a move reaches, in order: no others' operands are needed."""
         return tuple(sorted({step for step, _ in self.moves}))

@@ -144,6 +144,12 @@ def _checked(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile) -> 
     return np.ascontiguousarray(effectual), np.ascontiguousarray(ends)
 
 
+def selected_moves(select: np.ndarray) -> np.ndarray:
+    """Index of the move that each of ``select`` shows as its one set bit; -1 where none is."""
+    lengths = np.frompyfunc(int.bit_length, 1, 1)(np.asarray(select).astype(object))
+    return np.asarray(lengths, np.int64) - 1
+
+
 @njit(cache=True)
 def _schedule(effectual, ends, order, moves, lookahead):
     steps, rows, lanes = effectual.shape

@@ -47,9 +47,10 @@ class Element(Block):
         bits = params.lanes * arithmetic.a.bits
         operands: dict[str, object] = {"a": In(bits)}
         if params.lookahead:
-            operands = {"window": In(len(params.reached_steps) * bits)}
-            if params.select_bits:
-                operands["select"] = In(params.lanes * params.select_bits)
+            operands = {
+                "window": In(len(params.reached_steps) * bits),
+                "select": In(params.lanes * len(params.moves)),
+            }
         super().__init__(
             {
                 **operands,
@@ -69,8 +70,7 @@ class Element(Block):
 
         a = list(words(self.a, arithmetic.a.bits)) if not params.lookahead else []
         if params.lookahead:
-            select = self.select if params.select_bits else None
-            for lane, operand in enumerate(selected(self.window, select, params, arithmetic.a.bits)):
+            for lane, operand in enumerate(selected(self.window, self.select, params, arithmetic.a.bits)):
                 # two: one ends the way through the multiplexer, the other is the multiplier's own
                 a.append(delayed(m, operand, 2, name=f"a_lane{lane}", reset_less=True))
 

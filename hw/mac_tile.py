@@ -85,11 +85,8 @@ class MacTile(Top):
         if not params.lookahead:
             return tuple(issue)
         rows = [f"scheduler_{row}" for row in range(params.rows)]
-        taken = Probe("taken", params.lanes, tuple((row, "scheduler", "taken") for row in rows), params.lanes)
-        if not params.select_bits:
-            return (*issue, taken)
         ports = tuple((row, "scheduler", "select") for row in rows)
-        return (*issue, taken, Probe("select", params.lanes * params.select_bits, ports, params.lanes))
+        return (*issue, Probe("select", params.lanes * len(params.moves), ports, params.lanes))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -227,16 +224,16 @@ class MacTile(Top):
                     )
                 ),
                 operands.window.eq(window.window),
-                operands.taken.eq(scheduler.taken),
+                operands.select.eq(scheduler.select),
             ]
-            if params.select_bits:
-                m.d.comb += operands.select.eq(scheduler.select)
             schedulers.append(scheduler)
             pairs.append(operands.pairs)
             for column, element in zip(columns, row, strict=True):
-                m.d.comb += [element.window.eq(column.window), element.b.eq(operands.operands)]
-                if params.select_bits:
-                    m.d.comb += element.select.eq(operands.late_select)
+                m.d.comb += [
+                    element.window.eq(column.window),
+                    element.select.eq(operands.late_select),
+                    element.b.eq(operands.operands),
+                ]
         empty = schedulers[0].empty
         for scheduler in schedulers[1:]:
             empty &= scheduler.empty

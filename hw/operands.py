@@ -1,12 +1,12 @@
 """Operand selection: what the multipliers of a row get, and how many pairs that is."""
 
-from amaranth.hdl import Array, Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from skiptile.golden.mac_tile import TALLY_RADIX, MacTileParams
 from skiptile.hw.arith.element_type import ElementType
 from skiptile.hw.hierarchy import Block
-from skiptile.hw.pipeline import adder_tree, delayed
+from skiptile.hw.pipeline import adder_tree, delayed, one_of
 
 
 def words(packed: Value, width: int) -> list[Value]:
@@ -14,23 +14,23 @@ def words(packed: Value, width: int) -> list[Value]:
     return [packed.word_select(index, width) for index in range(len(packed) // width)]
 
 
-def selected(window: Value, select: Value | None, params: MacTileParams, width: int) -> list[Value]:
-    """Each lane's operand, by the index of its move.
+def selected(window: Value, select: Value, params: MacTileParams, width: int) -> list[Value]:
+    """Each lane's operand, zero for a lane without a pair.
 
     Args:
         window: reached steps of packed lanes of ``width`` bits.
-        select: the indices, packed; None where there is but one move.
+        select: for each lane one bit for each of its moves. One bit each, since that takes fewer look-up
+            tables than a multiplexer with an index, and gives zeros for nothing.
     """
     lanes, bits = params.lanes, params.lanes * width
     steps = {step: window.word_select(k, bits) for k, step in enumerate(params.reached_steps)}
-    operands = []
-    for lane in range(lanes):
-        places = [steps[step].word_select((lane + offset) % lanes, width) for step, offset in params.moves]
-        if select is None:
-            operands.extend(places)
-        else:
-            operands.append(Array(places)[select.word_select(lane, params.select_bits)])
-    return operands
+    return [
+        one_of(
+            [steps[step].word_select((lane + offset) % lanes, width) for step, offset in params.moves],
+            of_lane,
+        )
+        for lane, of_lane in enumerate(words(select, len(params.moves)))
+    ]
 
 
 class ScheduledOperands(Block):
@@ -40,8 +40,7 @@ class ScheduledOperands(Block):
 
     Members:
         window: the row's window, one cycle after ``select``.
-        select, taken: for each lane the index of its move (absent where there is but one move), and
-            whether it took a pair at all.
+        select: for each lane one bit for each of its moves: that whose pair it takes.
         late_select: ``select`` when the window is there.
         operands: the lanes' operands.
         pairs: how many lanes took a pair.
@@ -52,23 +51,18 @@ class ScheduledOperands(Block):
 
     window: Signal
     select: Signal
-    taken: Signal
     late_select: Signal
     operands: Signal
     pairs: Signal
 
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
-        bits = params.lanes * params.arithmetic.b.bits
-        selects: dict[str, object] = {}
-        if params.select_bits:
-            width = params.lanes * params.select_bits
-            selects = {"select": In(width), "late_select": Out(width)}
+        bits, selects = params.lanes * params.arithmetic.b.bits, params.lanes * len(params.moves)
         super().__init__(
             {
-                **selects,
+                "select": In(selects),
+                "late_select": Out(selects),
                 "window": In(len(params.reached_steps) * bits),
-                "taken": In(params.lanes),
                 "operands": Out(bits),
                 "pairs": Out(params.pairs_bits),
             }
@@ -77,17 +71,16 @@ class ScheduledOperands(Block):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         params = self.params
-        select = None
-        if params.select_bits:
-            select = Signal(len(self.select), reset_less=True)
-            m.d.sync += select.eq(self.select)
-            m.d.comb += self.late_select.eq(select)
+        select = Signal(len(self.select), reset_less=True)
         taken = Signal(params.lanes, reset_less=True)
-        m.d.sync += taken.eq(self.taken)
-        chosen = selected(self.window, select, params, params.arithmetic.b.bits)
-        gated = Cat(operand & taken[lane].replicate(len(operand)) for lane, operand in enumerate(chosen))
+        m.d.sync += [
+            select.eq(self.select),
+            taken.eq(Cat(moves.any() for moves in words(self.select, len(params.moves)))),
+        ]
+        operands = Cat(selected(self.window, select, params, params.arithmetic.b.bits))
         m.d.comb += [
-            self.operands.eq(delayed(m, gated, 2, name="operands", reset_less=True)),
+            self.late_select.eq(select),
+            self.operands.eq(delayed(m, operands, 2, name="operands", reset_less=True)),
             self.pairs.eq(_number(m, taken)),
         ]
         return m

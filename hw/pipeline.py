@@ -1,5 +1,7 @@
 """Small pieces of pipelines."""
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Module, Signal, Value
 
 
@@ -10,6 +12,15 @@ def delayed(m: Module, value: Value, cycles: int, *, name: str, reset_less: bool
         m.d.sync += register.eq(value)
         value = register
     return value
+
+
+def one_of(choices: Sequence[Value], select: Value) -> Value:
+    """The choice whose bit of the one-hot ``select`` is set; 0 where none is."""
+    gated = [choice & select[k].replicate(len(choice)) for k, choice in enumerate(choices)]
+    total = gated[0]
+    for choice in gated[1:]:
+        total |= choice
+    return total
 
 
 def total(terms: list[Value]) -> Value:

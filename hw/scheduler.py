@@ -31,8 +31,7 @@ class Selection:
         contexts: of the scheduler; with two, the first levels are early and the others late.
 
     Attributes:
-        select: for each lane the index of its move (any, where nothing is taken).
-        taken: for each lane whether it takes a pair.
+        select: for each lane one bit for each of its moves; none is set where it takes nothing.
         left: for each step the pairs that stay; the head step is always drained.
         some_left: for each step but the head, whether pairs stay in each group of lanes.
     """
@@ -40,8 +39,7 @@ class Selection:
     def __init__(self, m: Module, window: Sequence[Value], params: MacTileParams, contexts: Contexts) -> None:
         lanes = params.lanes
         self._m, self._params = m, params
-        self.select: list[Value] = [Const(0, params.select_bits)] * lanes
-        self.taken: list[Value] = [Const(0)] * lanes
+        self.select: list[Value] = [Const(0, len(params.moves))] * lanes
         left = list(window)
         levels = len(params.levels)
         early = levels - max(0, levels - 1) // 2  # what follows the levels takes about as long as two of them
@@ -76,10 +74,6 @@ class Selection:
             contexts.to_late(select, f"select_lane{lane}", reset_less=True)
             for lane, select in enumerate(self.select)
         ]
-        self.taken = [
-            contexts.to_late(taken, f"taken_lane{lane}", reset_less=True)
-            for lane, taken in enumerate(self.taken)
-        ]
         return [contexts.to_late(step, f"left{k}", reset_less=True) for k, step in enumerate(left[1:], 1)]
 
     def _decide(self, index: int, level: Sequence[int], left: list[Value]) -> list[Value]:
@@ -88,17 +82,16 @@ class Selection:
         cleared: list[list[Value]] = [[Const(0)] * lanes for _ in left]
         for lane in level:
             wanted = Signal(len(moves), name=f"wanted_lane{lane}")
-            m.d.comb += wanted.eq(Cat(left[step][(lane + offset) % lanes] for step, offset in moves))
-            select = Signal(self._params.select_bits, name=f"select_lane{lane}")
-            for move in reversed(range(1, len(moves))):
-                with m.If(wanted[move]):
-                    m.d.comb += select.eq(move)
-            with m.If(wanted[0]):
-                m.d.comb += select.eq(0)
+            select = Signal(len(moves), name=f"select_lane{lane}")
+            m.d.comb += [
+                wanted.eq(Cat(left[step][(lane + offset) % lanes] for step, offset in moves)),
+                select.eq(
+                    wanted & ~Cat(wanted[:move].any() if move else Const(0) for move in range(len(moves)))
+                ),
+            ]
             for move, (step, offset) in list(enumerate(moves))[1:]:
-                cleared[step][(lane + offset) % lanes] = wanted[move] & ~wanted[:move].any()
+                cleared[step][(lane + offset) % lanes] = select[move]
             self.select[lane] = select
-            self.taken[lane] = wanted.any()
         after = [left[0]]
         for step in range(1, len(left)):
             stays = Signal(lanes, name=f"left_level{index}_step{step}")
@@ -111,14 +104,13 @@ class Scheduler(Block):
     """The scheduler of one row.
 
     The window alone waits for this cycle's decisions; it is filled from a queue of steps that moves on a
-    cycle later. Decisions are registered: ``select`` and ``taken`` belong to the issue of the cycle before.
+    cycle later. Decisions are registered: ``select`` belongs to the issue of the cycle before.
 
     Members:
         write, write_beat, pairs: store a beat's pairs (steps of lanes; none beyond its count).
         next_beat, insert, consumed, visible, refills, update, advance: as in `Sequencer`.
         empty: bit k: with this cycle's selections, steps 0 .. k + 1 of the window are drained.
-        select, taken: for each lane the index of its move (absent where there is but one move), and
-            whether it took a pair at all.
+        select: for each lane one bit for each of its moves: that whose pair it takes.
     """
 
     block_name = "scheduler"
@@ -136,15 +128,12 @@ class Scheduler(Block):
     advance: Signal
     empty: Signal
     select: Signal
-    taken: Signal
 
     def __init__(self, params: MacTileParams) -> None:
         self.params = params
         steps, lanes = params.window_steps, params.lanes
-        selects = {"select": Out(lanes * params.select_bits)} if params.select_bits else {}
         super().__init__(
             {
-                **selects,
                 "write": In(1),
                 "write_beat": In(address_bits(params)),
                 "pairs": In(steps * lanes),
@@ -156,7 +145,7 @@ class Scheduler(Block):
                 "update": In(1),
                 "advance": In(steps),
                 "empty": Out(params.lookahead),
-                "taken": Out(lanes),
+                "select": Out(lanes * len(params.moves)),
             }
         )
 
@@ -180,16 +169,12 @@ class Scheduler(Block):
             Mux(self.update, Cat(filled(selection.left, incoming, self.refills, self.advance)), stays)
         )
 
-        taken = Signal(lanes, reset_less=True)
-        takes = Cat(selection.taken)
+        select = Signal(len(self.select), reset_less=True)
+        selects = Cat(selection.select)
         if contexts.count > 1:  # a context that waits for the other shows what it will take
-            takes &= self.update.replicate(lanes)
-        m.d.sync += taken.eq(takes)
-        m.d.comb += self.taken.eq(taken)
-        if self.params.select_bits:
-            select = Signal(len(self.select), reset_less=True)
-            m.d.sync += select.eq(Cat(selection.select))
-            m.d.comb += self.select.eq(select)
+            selects = Mux(self.update, selects, 0)
+        m.d.sync += select.eq(selects)
+        m.d.comb += self.select.eq(select)
         return m
 
     def _queue(self, m: Module, contexts: Contexts) -> list[Value]:

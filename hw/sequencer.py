@@ -19,7 +19,8 @@ from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.beats import BEAT_BITS, Beats, address, address_bits
 from skiptile.hw.contexts import Contexts
 from skiptile.hw.hierarchy import Block
-from skiptile.hw.staging import filled, inserted, moved_on, one_of, queue_steps
+from skiptile.hw.pipeline import one_of
+from skiptile.hw.staging import filled, inserted, moved_on, queue_steps
 
 
 class Sequencer(Block):

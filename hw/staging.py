@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.beats import address_bits
 from skiptile.hw.hierarchy import Block
+from skiptile.hw.pipeline import one_of
 
 
 def rotated(slots: Sequence[Value], head: Value) -> list[Value]:
@@ -49,15 +50,6 @@ def inserted(steps: Sequence[Value], insert: Value, size: int) -> list[Value]:
         there = [j for j in range(len(steps)) if 0 <= k - j < len(insert)]
         places.append(one_of([steps[j] for j in there], Cat(insert[k - j] for j in there)))
     return places
-
-
-def one_of(choices: Sequence[Value], select: Value) -> Value:
-    """The choice whose bit of the one-hot ``select`` is set; 0 where none is."""
-    gated = [choice & select[k].replicate(len(choice)) for k, choice in enumerate(choices)]
-    total = gated[0]
-    for choice in gated[1:]:
-        total |= choice
-    return total
 
 
 def filled(window: Sequence[Value], incoming: Sequence[Value], refills: Value, advance: Value) -> list[Value]:

@@ -28,7 +28,7 @@ class StreamResult:
         outputs: per field of the output payload an array (beats, *shape).
         elapsed: clock cycles from the first beat taken to the last result given, both included.
         trace: as `Simulation.trace`; None unless asked for. For a `mac-tile`: "advance" (issues, 1, 1),
-            and, where it is sparse, "taken" and "select" (issues, rows, lanes).
+            and, where it is sparse, "select" (issues, rows, lanes), one bit for each move.
     """
 
     outputs: dict[str, np.ndarray]

@@ -15,7 +15,7 @@ from skiptile.golden.mac_tile_cases import expected_outputs, random_case
 from skiptile.golden.mac_tile_jobs import TileJobs
 from skiptile.golden.operands import random_operands
 from skiptile.golden.payload import Field, unpack_integers
-from skiptile.golden.schedule import Schedule
+from skiptile.golden.schedule import Schedule, selected_moves
 from skiptile.sim.benches import products
 from skiptile.sim.benches.products import MIXED, Shape, compare, matrices, next_prime, table_of_cases
 from skiptile.sim.streams import Arrays, ClockDomain, Rule, StreamPorts, high
@@ -93,21 +93,16 @@ class IssueTrace:
         if "advance" in self._probes:
             advance = np.array([row["advance"][0] for row in self._rows])
             compare("steps that an issue advances", advance, wanted.advance)
-        if "taken" in self._probes:
+        if "select" in self._probes:
             compare("selection of (issue, row, lane)", self._selections(), wanted.select)
 
     def _selections(self) -> np.ndarray:
         """Index of the move, -1 for none: (issues, rows, lanes)."""
-        taken = self._lanes("taken", 1)
-        if not self._params.select_bits:
-            return taken - 1
-        return np.where(taken, self._lanes("select", self._params.select_bits), -1)
-
-    def _lanes(self, name: str, width: int) -> np.ndarray:
-        """What a probe of each row showed, lane by lane: (issues, rows, lanes)."""
-        lanes = Field("lanes", width, (self._params.lanes,))
-        values = [value for row in self._rows for value in row[name]]
-        return unpack_integers([lanes], values)["lanes"].reshape(len(self._rows), -1, self._params.lanes)
+        params = self._params
+        lanes = Field("lanes", len(params.moves), (params.lanes,))
+        values = [value for row in self._rows for value in row["select"]]
+        bits = unpack_integers([lanes], values)["lanes"]
+        return selected_moves(bits).reshape(len(self._rows), -1, params.lanes)
 
 
 class TB(products.TB):

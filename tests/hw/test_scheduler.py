@@ -14,8 +14,7 @@ class Wrapper(Elaboratable):
     def __init__(self, params):
         self.params = params
         self.window = Signal(params.window_steps * params.lanes)
-        self.select = Signal(params.lanes * params.select_bits)
-        self.taken = Signal(params.lanes)
+        self.select = Signal(params.lanes * len(params.moves))
         self.left = Signal(params.window_steps * params.lanes)
 
     def elaborate(self, platform):
@@ -25,7 +24,6 @@ class Wrapper(Elaboratable):
         selection = Selection(m, window, self.params, Contexts(m, 1))
         m.d.comb += [
             self.select.eq(Cat(selection.select)),
-            self.taken.eq(Cat(selection.taken)),
             self.left.eq(Cat(selection.left)),
         ]
         return m
@@ -50,13 +48,9 @@ def check(windows, params):
     async def bench(ctx):
         for number, wanted, wanted_advance in zip(numbers, select, advance, strict=True):
             ctx.set(dut.window, int(number))
-            taken, chosen, left = ctx.get(dut.taken), ctx.get(dut.select), ctx.get(dut.left)
-            got = [
-                chosen >> lane * params.select_bits & (1 << params.select_bits) - 1
-                if taken >> lane & 1
-                else -1
-                for lane in range(lanes)
-            ]
+            chosen, left = ctx.get(dut.select), ctx.get(dut.left)
+            moves = len(params.moves)
+            got = [(chosen >> lane * moves & (1 << moves) - 1).bit_length() - 1 for lane in range(lanes)]
             assert got == wanted.tolist(), f"window {number:#x}"
             drained = [left >> k * lanes & (1 << lanes) - 1 == 0 for k in range(steps)]
             assert [*drained, False].index(False) == wanted_advance, f"window {number:#x}"
