@@ -8,6 +8,10 @@ move to is in the queue, so what it decides depends on the data alone.
 
 Only the window follows this cycle's decisions. The queue moves on a cycle later, and so do the places where
 operands are read.
+
+With two contexts (`contexts.py`) a reduction's beats go to them in turn. Each has a window, a queue and half
+of the buffer, and its *part* of the reduction, which it schedules as if it were a reduction of its own. Then
+``next_beat`` and ``consumed`` are the early context's, all else that goes to the scheduler the late one's.
 """
 
 from dataclasses import dataclass
@@ -39,7 +43,8 @@ class Sequencer(Block):
         refills: whether it may also be while some of the window's steps stay.
         update, advance: the window moves on; by how much, one bit for each advance 1 .. ``lookahead + 1``.
         window_beats, window_head: where the window was a cycle ago: for each slot, its beat; its first slot.
-        issue, first, done: a cycle issues; it is its reduction's first; its last.
+        issue, first, done: a cycle issues; it is its reduction's first; its last. Contexts issue in turn, the
+            first one first, as often as the longer part takes.
         late_issue, late_done, steps: the registered issue, and by how many steps it advances.
         input_stall, output_stall: what kept a pending reduction from issuing, registered.
     """
