@@ -21,6 +21,7 @@ def tile(**options):
 DESIGNS = {
     "dense": tile(lookahead=0),
     "sparse": tile(lookahead=2),
+    "two contexts": tile(lookahead=2, contexts=2),
     "int16": tile(lookahead=0, format="int16"),
     "fp8": tile(lookahead=0, format="float8_e4m3fn"),
     "tasd": Design("t", "tasd-unit", TasdUnitParams(m=4)),
