@@ -44,7 +44,7 @@ class Schedule:
 
     Attributes:
         cycles: int64 (reductions,), issue cycles of each reduction.
-        select: int8 (issues, rows, lanes), index of the move taken, -1 for none.
+        select: int16 (issues, rows, lanes), index of the move taken, -1 for none.
         advance: int64 (issues,), steps by which the window of the issue's context advances; 0 once its part
             has ended.
     """
@@ -75,7 +75,7 @@ def schedule(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile) -> 
     if len(parts) == 1:
         return Schedule(*parts[0][1:])
     cycles = _joined([(there, part_cycles) for there, part_cycles, _, _ in parts])
-    select = np.full((cycles.sum(), params.rows, params.lanes), -1, np.int8)
+    select = np.full((cycles.sum(), params.rows, params.lanes), -1, np.int16)
     advance = np.zeros(cycles.sum(), np.int64)
     firsts = np.cumsum(cycles) - cycles
     for context, (there, part_cycles, part_select, part_advance) in enumerate(parts):
@@ -156,7 +156,7 @@ def _schedule(effectual, ends, order, moves, lookahead):
     pending = effectual.copy()
     cycles = np.zeros(np.sum(ends), np.int64)
     # every issue drains at least the head step, so there are at most as many issues as steps
-    select = np.full((steps, rows, lanes), -1, np.int8)
+    select = np.full((steps, rows, lanes), -1, np.int16)
     advance = np.zeros(steps, np.int64)
     issue = 0
     head = 0

@@ -142,6 +142,17 @@ def test_every_pair_is_taken_exactly_once(interconnect):
     assert head == len(ends)
 
 
+def test_more_moves_than_a_byte_counts():
+    moves = [(0, 0), *((step, lane) for step in range(1, 8) for lane in range(20))]
+    params = tile(1, 20, 7, moves)
+    effectual, ends = np.zeros((8, 1, 20), bool), np.arange(8) == 7
+    effectual[7, 0, 19] = True  # lane 0 is asked first, and reaches it by its last move
+    wanted = by_the_paper(effectual, ends, params)[1]
+    result = schedule(effectual, ends, params)
+    assert result.select.max() == 140
+    assert np.array_equal(result.select, [chosen for chosen, _ in wanted])
+
+
 def test_bounds():
     rng = np.random.default_rng(6)
     params = tile(2, 4, 2)
