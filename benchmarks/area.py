@@ -4,16 +4,10 @@
 whole 1x1 tile with scheduler, window, read-out and counters.
 """
 
-import json
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from measuring import print_table
+from measuring import print_table, statistics_of
 
-from skiptile.gen.design import Design
-from skiptile.gen.verilog import generate
-from skiptile.gen.yosys import run_yosys
 from skiptile.golden.mac_tile import MacTileParams
 
 PAIRS = [
@@ -32,13 +26,7 @@ PAIRS = [
 
 def gates(params: Any, module: str, kind: str = "mac-tile") -> int:
     """Cells of ``module`` in the design ``t`` of ``kind``, all that is in it included."""
-    with tempfile.TemporaryDirectory(prefix="skiptile-") as folder:
-        (Path(folder) / "design.v").write_text(generate(Design("t", kind, params)))
-        run_yosys(
-            ["read_verilog design.v", f"synth -flatten -top {module}", "tee -q -o stat.json stat -json"],
-            Path(folder),
-        )
-        return json.loads((Path(folder) / "stat.json").read_text())["design"]["num_cells"]
+    return statistics_of(params, f"synth -flatten -top {module}", kind)["num_cells"]
 
 
 def element_gates(params: MacTileParams) -> int:

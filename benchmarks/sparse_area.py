@@ -7,16 +7,12 @@ Modules that a tile has many times are synthesised once (`synth_ecp5 -noflatten`
 
 import argparse
 import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measuring import print_table
+from measuring import print_table, statistics_of
 
-from skiptile.gen.design import Design
-from skiptile.gen.verilog import generate
-from skiptile.gen.yosys import run_yosys
 from skiptile.golden.files import write_atomically
 from skiptile.golden.mac_tile import MacTileParams
 
@@ -35,11 +31,7 @@ TILES: dict[str, dict[str, Any]] = {
 
 def cells(params: MacTileParams) -> dict[str, int]:
     """LUT4-equivalents, flip-flops, DSP blocks and LUT RAMs of the whole tile."""
-    with tempfile.TemporaryDirectory(prefix="skiptile-") as folder:
-        (Path(folder) / "design.v").write_text(generate(Design("t", "mac-tile", params)))
-        commands = ["read_verilog design.v", "synth_ecp5 -noflatten -top t", "tee -q -o stat.json stat -json"]
-        run_yosys(commands, Path(folder))
-        found = json.loads((Path(folder) / "stat.json").read_text())["design"]["num_cells_by_type"]
+    found = statistics_of(params, "synth_ecp5 -noflatten -top t")["num_cells_by_type"]
     return {
         "lut": found.get("LUT4", 0) + 2 * found.get("CCU2C", 0),
         "ff": found.get("TRELLIS_FF", 0),

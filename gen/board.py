@@ -1,8 +1,6 @@
 """A tile with a self-test on a real board: Verilog, constraints, netlist, bitstream."""
 
 import hashlib
-import json
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +9,14 @@ import numpy as np
 from amaranth.back import rtlil  # type: ignore[attr-defined]  # not in the stubs
 
 from skiptile import __version__
-from skiptile.gen import cache, netlist
+from skiptile.gen import cache
 from skiptile.gen.boards import BAUD, BOARDS, PACKAGE, Constraints, read_constraints
 from skiptile.gen.cost import DesignTooBig, Progress, check_capacity, find_target
 from skiptile.gen.design import Design
 from skiptile.gen.generate import make_files
-from skiptile.gen.placement import router_version
-from skiptile.gen.processes import ToolError, run
-from skiptile.gen.synthesis import Synthesised
+from skiptile.gen.placement import achieved_mhz, read_report, routed, router_version
+from skiptile.gen.processes import ToolError
+from skiptile.gen.synthesis import Synthesised, synthesise_verilog
 from skiptile.gen.targets import Router, Target, tool_path
 from skiptile.gen.yosys import run_yosys, yosys_version
 from skiptile.golden.checks import check_choice, check_integer
@@ -35,8 +33,7 @@ PAUSED = 1 / 8  # share of beats that wait before they are given or taken
 # until all buffers behind them are full.
 LONGEST_PAUSES = {"i": 255, "o": (1 << PAUSE_BITS) - 1}
 PACKER = "yowasp-ecppack"
-_NETLIST, _CONSTRAINTS, _CONFIGURATION = "netlist.json", "pins.lpf", "top.config"
-_BITSTREAM, _REPORT, _SECONDS = "top.bit", "report.json", "seconds"
+_CONSTRAINTS, _CONFIGURATION, _BITSTREAM = "pins.lpf", "top.config", "top.bit"
 _LINT = "\n".join(
     f"/* verilator lint_off {warning} */"
     for warning in ("DECLFILENAME", "UNUSEDSIGNAL", "PROCASSINIT")  # stall counters; the power-on counter
@@ -257,9 +254,18 @@ def make_bitstream(
     synthesised = _synthesise(project, target, timeout)
     check_capacity(synthesised, project.board, target)
     progress(1, 2, f"{project.design.name}: place and route")
-    place = _place(project, synthesised.text, router, seed, timeout)
-    report = json.loads((place / _REPORT).read_text())
-    fmax = min(clock["achieved"] for clock in report["fmax"].values())
+    place = routed(
+        synthesised.text,
+        router,
+        seed,
+        ("--textcfg", _CONFIGURATION),
+        failure=f"{project.design.name} could not be placed and routed on {project.board}",
+        timeout=timeout,
+        pack=[tool_path(PACKER) or PACKER, "--compress", _CONFIGURATION, _BITSTREAM],
+        keep=(_BITSTREAM,),
+    )
+    report = read_report(place)
+    fmax = achieved_mhz(report)
     clock_mhz = project.constraints.clock_hz / 1e6
     if fmax <= clock_mhz:
         raise ToolError(
@@ -279,29 +285,9 @@ def make_bitstream(
 
 
 def _synthesise(project: Project, target: Target, timeout: float) -> Synthesised:
-    """The netlist of the whole, flattened; registers around products move into DSP blocks."""
-    commands = target.commands(project.top_name)
-    passes = ["read_verilog tile.v top.v", *commands, "clean", f"write_json {_NETLIST}"]
-
-    def build(place: Path) -> None:
-        start = time.monotonic()
-        (place / "tile.v").write_text(project.tile)
-        (place / "top.v").write_text(project.top)
-        run_yosys(passes, place, timeout=timeout)
-        whole = json.loads((place / _NETLIST).read_text())
-        module = whole["modules"][project.top_name]
-        netlist.absorb_registers(module)
-        modules = {project.design.name: module}
-        (place / _NETLIST).write_text(json.dumps({"creator": whole["creator"], "modules": modules}))
-        (place / _SECONDS).write_text(str(time.monotonic() - start))
-        for name in ("tile.v", "top.v"):
-            (place / name).unlink()
-
-    parts = [project.tile, project.top, *passes, yosys_version(), Path(netlist.__file__).read_text()]
-    place = cache.built(f"board-netlist-{cache.key(parts)}", build)
-    text = (place / _NETLIST).read_text()
-    counts = netlist.count(json.loads(text)["modules"][project.design.name], target.cells)
-    return Synthesised(project.design, text, counts, float((place / _SECONDS).read_text()))
+    """The netlist of the whole."""
+    sources = {"tile.v": project.tile, "top.v": project.top}
+    return synthesise_verilog(project.design, sources, project.top_name, target, timeout=timeout)
 
 
 def _router(project: Project) -> Router:
@@ -313,35 +299,3 @@ def _router(project: Project) -> Router:
     frequency = ("--freq", f"{project.constraints.clock_hz / 1e6:g}")
     files = {_CONSTRAINTS: project.constraints.lpf}
     return replace(router, command=(*command, *board.options, "--lpf", _CONSTRAINTS, *frequency), files=files)
-
-
-def _place(project: Project, text: str, router: Router, seed: int, timeout: float) -> Path:
-    """The folder with the bitstream, and the report of place and route."""
-    tool, *options = router.command
-    command = [
-        *(tool_path(tool) or tool, *options, "--json", _NETLIST, "--textcfg", _CONFIGURATION),
-        *(
-            "--report",
-            _REPORT,
-            "--timing-allow-fail",
-            "--seed",
-            str(seed),
-        ),  # how slow it is, we say ourselves
-    ]
-    pack = [tool_path(PACKER) or PACKER, "--compress", _CONFIGURATION, _BITSTREAM]
-    failure = f"{project.design.name} could not be placed and routed on {project.board}"
-
-    def build(place: Path) -> None:
-        for name, content in (router.files | {_NETLIST: text}).items():
-            (place / name).write_text(content)
-        start = time.monotonic()
-        run(command, place, failure=failure, timeout=timeout)
-        run(pack, place, failure="the bitstream could not be packed", timeout=timeout)
-        report = json.loads((place / _REPORT).read_text())
-        kept = {"fmax": report["fmax"], "seconds": time.monotonic() - start}
-        (place / _REPORT).write_text(json.dumps(kept))
-        for name in (*router.files, _NETLIST, _CONFIGURATION):
-            (place / name).unlink()
-
-    key = cache.key([text, *command[1:], *pack[1:], *router.files.values(), router_version(router)])
-    return cache.built(f"bitstream-{key}", build)

@@ -5,7 +5,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from skiptile.gen import cache
 from skiptile.gen.processes import ToolError, run
 from skiptile.gen.targets import Router, tool_path
 
-_REPORT = "report.json"
+_NETLIST, _REPORT = "netlist.json", "report.json"
 _ASKED_MHZ = 400  # more than can be had, so that the tool does what it can
 
 
@@ -71,26 +71,71 @@ def place(
 
 
 def _place_seed(text: str, router: Router, seed: int, timeout: float, stop: threading.Event) -> Placement:
-    tool, *options = router.command
-    command = [
-        *(tool_path(tool) or tool, *options, "--json", "netlist.json", "--report", _REPORT),
-        *("--freq", str(_ASKED_MHZ), "--timing-allow-fail", "--seed", str(seed)),
-    ]
     failure = f"seed {seed} could not be placed and routed"
+    options = ("--freq", str(_ASKED_MHZ))
+    folder = routed(text, router, seed, options, failure=failure, timeout=timeout, stop=stop)
+    return _read(read_report(folder), seed)
+
+
+def routed(
+    text: str,
+    router: Router,
+    seed: int,
+    options: Sequence[str],
+    *,
+    failure: str,
+    timeout: float,
+    stop: threading.Event | None = None,
+    pack: Sequence[str] = (),
+    keep: Sequence[str] = (),
+) -> Path:
+    """The folder of a netlist that was placed and routed, from the cache or now: what `read_report` reads.
+
+    Args:
+        text: JSON of the netlist.
+        options: for the tool, beside the router's own.
+        failure: what could not be done, for the error.
+        timeout: seconds for each tool.
+        stop: set by whoever no longer wants it.
+        pack: a command for what was routed.
+        keep: files that these leave, beside the report.
+
+    Raises:
+        ToolError: a tool fails, or runs out of time.
+        OSError: the cache cannot be written.
+    """
+    tool, *own = router.command
+    command = [
+        *(tool_path(tool) or tool, *own, "--json", _NETLIST, "--report", _REPORT, *options),
+        *("--timing-allow-fail", "--seed", str(seed)),  # how slow it is, we say ourselves
+    ]
 
     def build(folder: Path) -> None:
-        for name, content in (router.files | {"netlist.json": text}).items():
+        for name, content in (router.files | {_NETLIST: text}).items():
             (folder / name).write_text(content)
         start = time.monotonic()
         run(command, folder, failure=failure, timeout=timeout, stop=stop)
+        if pack:
+            run(list(pack), folder, failure="the bitstream could not be packed", timeout=timeout, stop=stop)
         report = json.loads((folder / _REPORT).read_text())
         report["seconds"] = time.monotonic() - start
         (folder / _REPORT).write_text(json.dumps(report))
-        for name in (*router.files, "netlist.json"):
-            (folder / name).unlink()
+        for path in folder.iterdir():
+            if path.name not in (_REPORT, *keep):
+                path.unlink()
 
-    key = cache.key([text, *command[1:], *router.files.values(), router_version(router)])
-    return _read(json.loads((cache.built(f"placement-{key}", build) / _REPORT).read_text()), seed)
+    key = cache.key([text, *command[1:], *pack[1:], *router.files.values(), router_version(router)])
+    return cache.built(f"placement-{key}", build)
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """The tool's report, with ``seconds`` that it took, from a folder of `routed`."""
+    return json.loads((folder / _REPORT).read_text())
+
+
+def achieved_mhz(report: dict[str, Any]) -> float:
+    """The frequency that all clocks of a report reach."""
+    return min(clock["achieved"] for clock in report["fmax"].values())
 
 
 def router_version(router: Router) -> str:
@@ -101,7 +146,6 @@ def router_version(router: Router) -> str:
 
 
 def _read(report: dict[str, Any], seed: int) -> Placement:
-    frequency = min(clock["achieved"] for clock in report["fmax"].values())
     path = next(each["path"] for each in report["critical_paths"] if each["from"] == each["to"])
     steps = [
         {
@@ -113,7 +157,7 @@ def _read(report: dict[str, Any], seed: int) -> Placement:
         }
         for step in path
     ]
-    return Placement(seed, round(frequency, 2), steps, report["seconds"], report["utilization"])
+    return Placement(seed, round(achieved_mhz(report), 2), steps, report["seconds"], report["utilization"])
 
 
 def own_name(name: str) -> str:

@@ -47,26 +47,46 @@ def synthesise(design: Design, target: Target, *, timeout: float | None = None) 
         YosysError: Yosys failed, or took more than ``timeout`` seconds.
         OSError: the cache cannot be written.
     """
-    verilog = generate(design)
-    commands = target.commands(design.name)
+    return synthesise_verilog(design, {"design.v": generate(design)}, design.name, target, timeout=timeout)
+
+
+def synthesise_verilog(
+    design: Design, sources: dict[str, str], top: str, target: Target, *, timeout: float | None = None
+) -> Synthesised:
+    """Map the module ``top`` of some Verilog, ``design`` and what is around it, as `synthesise` does.
+
+    Args:
+        sources: Verilog by file name.
+
+    Returns:
+        The netlist; its module has the design's name.
+
+    Raises:
+        As `synthesise`.
+    """
+    commands = target.commands(top)
+    files = target.files | sources
 
     def build(place: Path) -> None:
         start = time.monotonic()
-        for name, text in (target.files | {"design.v": verilog}).items():
+        for name, text in files.items():
             (place / name).write_text(text)
-        passes = ["read_verilog design.v", *commands, "clean", f"write_json {_NETLIST}"]
+        passes = [f"read_verilog {' '.join(sources)}", *commands, "clean", f"write_json {_NETLIST}"]
         run_yosys(passes, place, timeout=timeout)
         whole = json.loads((place / _NETLIST).read_text())
-        module = whole["modules"][design.name]
+        module = whole["modules"][top]
         netlist.absorb_registers(module)
         netlist.free_carry_inputs(module)
         text = json.dumps({"creator": whole["creator"], "modules": {design.name: module}})
         (place / _NETLIST).write_text(text)
         (place / _SECONDS).write_text(str(time.monotonic() - start))
-        for name in (*target.files, "design.v"):
+        for name in files:
             (place / name).unlink()
 
-    parts = [verilog, *commands, *target.files.values(), yosys_version(), Path(netlist.__file__).read_text()]
+    parts = [
+        *(*sources.values(), *commands, *target.files.values()),
+        *(yosys_version(), Path(netlist.__file__).read_text()),
+    ]
     place = cache.built(f"netlist-{cache.key(parts)}", build)
     text = (place / _NETLIST).read_text()
     counts = netlist.count(json.loads(text)["modules"][design.name], target.cells)

@@ -108,7 +108,7 @@ def _parts(ends: np.ndarray, params: ScheduledTile) -> list[Part]:
     if contexts == 1:
         return [(slice(None), ends, slice(None))]
     reduction = np.cumsum(ends) - ends
-    lengths = np.bincount(reduction, minlength=0)
+    lengths = np.bincount(reduction)
     within = np.arange(len(ends)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     dealt = within // window % contexts
     parts: list[Part] = []

@@ -30,7 +30,6 @@ class Beats:
         ready: a beat can be taken. What stands at the input is then stored, whether it is valid or not, so
             that the memories' write enables need not wait for ``valid``.
         write_beat: where it is stored.
-        taken: a beat is taken: the next one goes to the place behind it.
         waiting: the early context has a beat whose steps are not queued.
         next_beat: where the oldest of these is stored.
         there, ends, voids: of its steps: is there one; is it its part's last; does it stand for none.
@@ -46,9 +45,9 @@ class Beats:
         self._next = contexts.bank(BEAT_BITS, "next_beat")
         newest = contexts.bank(BEAT_BITS, "newest_beat")
         self.ready = Signal(name="room", init=1)  # as of a cycle ago, so there is always room for one more
-        self.taken = Signal(name="takes")
+        taken = Signal(name="takes")
         m.d.sync += self.ready.eq(Cat(held < BUFFER_BEATS - 1 for held in self._held).all())
-        m.d.comb += self.taken.eq(valid & self.ready)
+        m.d.comb += taken.eq(valid & self.ready)
 
         facts = Cat(
             *(count > slot for slot in range(1, steps)),
@@ -56,24 +55,24 @@ class Beats:
         )
         if contexts.count == 1:
             dealt: Value = Const(0)
-            self._stores = [self.taken]
-            known = [(self.taken, facts)]
+            self._stores = [taken]
+            known = [(taken, facts)]
         else:
             dealt = Signal(name="dealt_context")
             behind = Signal(name="beat_behind")  # the beat before this one is of the same reduction
             m.d.sync += [
-                dealt.eq(Mux(self.taken, ~last & ~dealt, dealt)),
-                behind.eq(Mux(self.taken, ~last, behind)),
+                dealt.eq(Mux(taken, ~last & ~dealt, dealt)),
+                behind.eq(Mux(taken, ~last, behind)),
             ]
             full = Cat(Const(-1, steps - 1), Const(0, steps - 1), last)
             void = Cat(Const(0, steps - 1), Const(1, steps), Const(1, 1))
-            single = self.taken & last & ~behind
+            single = taken & last & ~behind
             mine = [dealt == c for c in range(2)]
-            self._stores = [self.taken & mine[0], (self.taken & mine[1]) | single]
+            self._stores = [taken & mine[0], (taken & mine[1]) | single]
             known = [
-                (self.taken & Mux(mine[0], last, behind), Mux(mine[0], facts, full)),
+                (taken & Mux(mine[0], last, behind), Mux(mine[0], facts, full)),
                 (
-                    self.taken & Mux(mine[1], last, behind | last),
+                    taken & Mux(mine[1], last, behind | last),
                     Mux(mine[1], Cat(facts, Const(0, 1)), Mux(behind, Cat(full, Const(0, 1)), void)),
                 ),
             ]
@@ -84,15 +83,12 @@ class Beats:
         self._known = [event for event, _ in known]
         oldest = [self._keep(c, *what) for c, what in enumerate(known)]
         of_early = Signal(len(facts), name="oldest")
-        m.d.comb += of_early.eq(
-            oldest[0] if contexts.count == 1 else Mux(contexts.early, oldest[1], oldest[0])
-        )
+        m.d.comb += of_early.eq(contexts.of(contexts.early, oldest))
         self.there, self.ends = Cat(Const(1), of_early[: steps - 1]), of_early[steps - 1 : 2 * steps - 1]
         void = contexts.early & oldest[1][-1] if contexts.count > 1 else Const(0)
         self.voids = Cat(void, Const(0, steps - 1))
         self.next_beat = address(self._next.of(contexts.early), contexts.early)
-        has = [waiting != 0 for waiting in self._waiting]
-        self.waiting = has[0] if contexts.count == 1 else Mux(contexts.early, has[1], has[0])
+        self.waiting = contexts.of(contexts.early, [waiting != 0 for waiting in self._waiting])
 
     def _keep(self, context: int, known: Value, facts: Value) -> Value:
         """Note what has become known of a beat; returns what is known of the oldest one that waits."""

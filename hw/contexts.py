@@ -6,6 +6,8 @@ decided, while the other context is early. So a loop through both stages takes t
 one context both stages are the same cycle.
 """
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from skiptile.hw.pipeline import delayed
@@ -43,9 +45,14 @@ class Contexts:
         """What ``value``, of the early context, is when that context is late."""
         return delayed(self._m, value, self.count - 1, name=name, reset_less=reset_less)
 
+    def of(self, context: Value, each: Sequence[Value]) -> Value:
+        """That of ``context``, where ``each`` has one for every context."""
+        return each[0] if self.count == 1 else Mux(context, each[1], each[0])
+
     def bank(self, shape: int, name: str, *, init: int = 0) -> "Bank":
         """A register for each context."""
-        return Bank(self._m, [Signal(shape, name=f"{name}{c}", init=init) for c in range(self.count)])
+        registers = [Signal(shape, name=f"{name}{c}", init=init) for c in range(self.count)]
+        return Bank(self._m, self, registers)
 
 
 class Bank:
@@ -55,13 +62,13 @@ class Bank:
         all: the registers.
     """
 
-    def __init__(self, m: Module, registers: list[Signal]) -> None:
-        self._m = m
+    def __init__(self, m: Module, contexts: Contexts, registers: list[Signal]) -> None:
+        self._m, self._contexts = m, contexts
         self.all = registers
 
     def of(self, context: Value) -> Value:
         """That of ``context``."""
-        return self.all[0] if len(self.all) == 1 else Mux(context, self.all[1], self.all[0])
+        return self._contexts.of(context, self.all)
 
     def set(self, context: Value, value: Value) -> None:
         """Let that of ``context`` become ``value``; the others stay."""

@@ -55,18 +55,15 @@ class Selection:
                 ]
                 left = [Cat(own), *self._to_late(contexts, left)]
             left = self._decide(index, level, left)
-        self.some_left = self._groups(left[1:], group)
+        some_left = [Cat(step[k : k + group].any() for k in range(0, lanes, group)) for step in left[1:]]
         if early == levels:
-            self.some_left = [
+            some_left = [
                 contexts.to_late(some, f"some_left{k}", reset_less=True)
-                for k, some in enumerate(self.some_left, 1)
+                for k, some in enumerate(some_left, 1)
             ]
             left = [left[0], *self._to_late(contexts, left)]
+        self.some_left = some_left
         self.left = [Const(0, lanes), *left[1:]]
-
-    def _groups(self, left: list[Value], size: int) -> list[Value]:
-        lanes = self._params.lanes
-        return [Cat(step[k : k + size].any() for k in range(0, lanes, size)) for step in left]
 
     def _to_late(self, contexts: Contexts, left: list[Value]) -> list[Value]:
         """All that has been decided, and what is left but of the head, when the context is late."""

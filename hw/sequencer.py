@@ -138,22 +138,7 @@ class Sequencer(Block):
         enough, ending = to_late(enough, "enough"), to_late(ending, "ending")
         late_incoming = to_late(incoming_ends, "incoming_ends")
         m.d.comb += self.visible.eq(to_late(visible, "visible"))
-        before = ends_before(queue_ends, steps)
-
-        def consumes(most: int) -> Value:
-            """One bit for each number of steps, if room for ``most`` is filled: but none of the next part."""
-            return Cat(
-                Const(0),
-                *(queue_ends[k] & ~before[k] for k in range(most - 1)),
-                ~before[most - 1],
-                Const(0, steps - most),
-            )
-
-        none = Const(1, steps + 1)
-        consumptions = [
-            *(Mux(ending, none, consumes(a)) for a in range(1, steps)),
-            Mux(enough, consumes(steps), none),
-        ]
+        consumptions = consumed_by_advance(queue_ends, ending, enough)
         drained = [Const(1), *self.empty, Const(0)]
         everything = drained[steps - 1]
         update, part_done = Signal(), Signal()
@@ -178,7 +163,7 @@ class Sequencer(Block):
                     window_ends,
                 )
             ),
-            consumed.eq(Mux(update, one_of(consumptions, self.advance), none)),
+            consumed.eq(Mux(update, one_of(consumptions, self.advance), Const(1, steps + 1))),
         ]
         reloads = part_done | idle
         now = _Status(
@@ -340,6 +325,33 @@ class _Queue:
 def ends_before(ends: Value, count: int) -> list[Value]:
     """For each of the first ``count`` places, whether a part ends before it."""
     return [ends[:k].any() if k else Const(0) for k in range(count)]
+
+
+def consumed_by_advance(ends: Value, ending: Value, enough: Value) -> list[Value]:
+    """What leaves the queue with each advance 1, 2 .. of the window, one bit for each number of steps.
+
+    Args:
+        ends: for each of the queue's next steps but the last that a window holds, whether a part ends there.
+        ending: a part ends in the window, so that it is filled anew only when it is drained.
+        enough: the queue has what fills a drained window.
+    """
+    steps = len(ends) + 1
+    before = ends_before(ends, steps)
+    none = Const(1, steps + 1)
+
+    def consumes(most: int) -> Value:
+        """If room for ``most`` is filled: but none of the next part."""
+        return Cat(
+            Const(0),
+            *(ends[k] & ~before[k] for k in range(most - 1)),
+            ~before[most - 1],
+            Const(0, steps - most),
+        )
+
+    return [
+        *(Mux(ending, none, consumes(advance)) for advance in range(1, steps)),
+        Mux(enough, consumes(steps), none),
+    ]
 
 
 def total_advance(one_hot: Value) -> Value:

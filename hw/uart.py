@@ -4,10 +4,12 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+
+from skiptile.hw.operands import words
 
 FRAME_BITS = 10  # start bit, 8 data bits, stop bit
 NUMBER_BITS = 24
@@ -88,7 +90,7 @@ class Decimal(wiring.Component):
         leading = Signal()
         top = digits[-4:]
         skipped = leading & (top == 0) & (left != 0)
-        corrected = [Mux(digit >= 5, digit + 3, digit)[:4] for digit in _parts(digits, 4)]
+        corrected = [Mux(digit >= 5, digit + 3, digit)[:4] for digit in words(digits, 4)]
         m.d.comb += self.o.payload.eq(Cat(top, left == 0))
         with m.FSM(name="decimal"):
             with m.State("idle"):
@@ -158,7 +160,7 @@ class LinePrinter(wiring.Component):
             read.addr.eq(place),
             read.en.eq(0),
             uart.i.payload.eq(read.data),
-            decimal.i.payload.eq(Array(_parts(self.numbers, NUMBER_BITS))[read.data[:4]]),
+            decimal.i.payload.eq(Array(words(self.numbers, NUMBER_BITS))[read.data[:4]]),
             self.busy.eq(1),
             self.tx.eq(uart.tx),
         ]
@@ -214,7 +216,3 @@ def encode_line(line: str, numbers: int) -> bytes:
             raise ValueError(f"line must have numbers below {numbers} only, not {line!r}")
         encoded += text.encode() if text else bytes([_NUMBER + int(number)])
     return bytes(encoded) + bytes([_END])
-
-
-def _parts(value: Value, bits: int) -> list[Value]:
-    return [value[k : k + bits] for k in range(0, len(value), bits)]

@@ -12,8 +12,7 @@ from skiptile.gen.processes import ToolError, run
 from skiptile.hw.self_test import PATIENCE_BITS
 from skiptile.hw.uart import FRAME_BITS
 from skiptile.sim import tools
-from skiptile.sim.build import _include as verilator_headers
-from skiptile.sim.build import _runtime as verilator_runtime
+from skiptile.sim.build import verilator_headers, verilator_runtime
 
 BENCH = Path(__file__).with_name("board.cpp")
 PROGRAM = "board"

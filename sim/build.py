@@ -61,11 +61,11 @@ def _build_model(place: Path, sources: dict[str, str], command: list[str], flags
     """Leave the library, and nothing else, in ``place``."""
     for name, text in sources.items():
         (place / name).write_text(text)
-    runtime = _runtime()
+    runtime = verilator_runtime()
     tools.verilate(command, place)
     tools.make(["-C", "obj", "-f", "Vtop.mk", "Vtop__ALL.a", "OPT_FAST=", "OPT_SLOW=-O0"], place)
     parts = sorted(path for path in place.glob("obj/*/lib*.a"))
-    headers = [f"-I{path}" for path in (place, place / "obj", *_include())]
+    headers = [f"-I{path}" for path in (place, place / "obj", *verilator_headers())]
     archives = ["obj/Vtop__ALL.a", *(str(path) for path in parts), *(str(path) for path in runtime)]
     tools.run([tools.compiler(), *flags, *headers, "-shared", "harness.cpp", *archives, "-pthread",
           "-o", LIBRARY], place)  # fmt: skip
@@ -73,11 +73,11 @@ def _build_model(place: Path, sources: dict[str, str], command: list[str], flags
         cache.remove(path)
 
 
-def _runtime() -> list[Path]:
+def verilator_runtime() -> list[Path]:
     """Verilator's own part of a model, compiled once for all models."""
 
     def compile_all(place: Path) -> None:
-        root, headers = _include()[0], " ".join(f"-I{path}" for path in _include())
+        root, headers = verilator_headers()[0], " ".join(f"-I{path}" for path in verilator_headers())
         settings = [f"VPATH={root}", f"CPPFLAGS={headers}", f"CXXFLAGS={' '.join(_QUICK)}"]
         tools.make([*settings, *(f"{name}.o" for name in RUNTIME)], place)
 
@@ -85,7 +85,7 @@ def _runtime() -> list[Path]:
     return [place / f"{name}.o" for name in RUNTIME]
 
 
-def _include() -> list[Path]:
+def verilator_headers() -> list[Path]:
     root = tools.verilator().root / "include"
     return [root, root / "vltstd"]
 

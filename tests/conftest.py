@@ -1,4 +1,8 @@
+import sys
+
 import pytest
+
+from skiptile import cli
 
 
 def pytest_addoption(parser):
@@ -14,6 +18,23 @@ def pytest_report_header(config):
 def seed(request):
     """Of a test's random choices; on failure it is in the report's header and among the test's locals."""
     return request.config.getoption("--seed")
+
+
+@pytest.fixture
+def skiptile(monkeypatch, capsys):
+    """Runs a command: its exit status, what it printed, and its errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["skiptile", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "150")
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            status = stop.code
+        return status, *capsys.readouterr()
+
+    return run
 
 
 @pytest.hookimpl(hookwrapper=True)

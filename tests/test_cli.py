@@ -50,23 +50,6 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def skiptile(monkeypatch, capsys):
-    """Runs a command: its exit status, what it printed, and its errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["skiptile", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "150")
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            status = stop.code
-        return status, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
 def refused(skiptile, folder):
     """Runs a command that must fail with one sentence, and leave everything as it was."""
 

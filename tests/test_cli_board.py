@@ -2,13 +2,12 @@
 
 import json
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from skiptile import cli, cli_board
+from skiptile import cli_board
 from skiptile.gen import board
 from skiptile.gen.boards import BOARDS
 from skiptile.gen.design import read_design
@@ -44,25 +43,8 @@ MADE = board.Bitstream(
 def folder(tmp_path, monkeypatch):
     """Every test starts in a folder that holds the design file ``t.toml`` and nothing else."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "150")
     (tmp_path / "t.toml").write_text(DESIGN)
     return tmp_path
-
-
-@pytest.fixture
-def skiptile(monkeypatch, capsys):
-    """Runs a command: its exit status, what it printed, and its errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["skiptile", *map(str, arguments)])
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            status = stop.code
-        return status, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
