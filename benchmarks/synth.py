@@ -1,4 +1,4 @@
-"""What sparsity costs: LUTs, Fmax and throughput of 16-lane int8 tiles on ECP5-85k, dense and sparse.
+"""What sparsity costs and brings on ECP5-85k: LUTs, Fmax and throughput of tiles, dense beside sparse.
 
     python benchmarks/synth.py cost.json                    all, some two hours
     python benchmarks/synth.py one.json --only dense-1x1     one of them, or more
@@ -10,7 +10,8 @@ What was placed before comes from the build cache, so a run that was stopped goe
 import argparse
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,64 +22,99 @@ from skiptile.gen.design import Design
 from skiptile.golden.files import write_atomically
 from skiptile.golden.interconnect import INTERCONNECTS
 from skiptile.golden.mac_tile import MacTileParams, predict_speedup
+from skiptile.golden.systolic_tile import SystolicTileParams
 
-TARGET, SEEDS = "ecp5-85k", 3
+TARGET = "ecp5-85k"
 MERIT_ZEROS = (0.5, 0.6, 0.7)  # random zeros over which the figure of merit is a mean
 SHOWN_ZEROS = (0.5, 0.7, 0.9)
 FIGURES = ("lut", "carry", "ff", "dsp", "lutram", "bram", "fmax_median_mhz")
+FORMATS = {
+    "float8_e4m3fn": {"format": "float8_e4m3fn"},
+    "bfloat16": {"format": "bfloat16", "accumulator": {"msb": 15, "lsb": -48}},  # a window of 64 bits
+}
 
 
-def designs() -> dict[str, Design]:
-    """What is measured, by name; the dense tile of a geometry first."""
-    sparse = [(name, contexts) for name in INTERCONNECTS for contexts in (1, 2)]
-    wanted = [(1, "dense", 1), *((1, *each) for each in sparse)]
-    wanted += [(2, "dense", 1), *((2, name, 2) for name in ("tensordash", "two-level-5"))]
-    return {_name(*each): _design(*each) for each in wanted}
+@dataclass(frozen=True)
+class Tile:
+    """One line of the tables: a design, the dense one that it is set against, and how often it is placed."""
+
+    params: MacTileParams | SystolicTileParams
+    dense: str
+    seeds: int
+
+    @property
+    def kind(self) -> str:
+        return "mac-tile" if isinstance(self.params, MacTileParams) else "systolic-tile"
 
 
-def _name(size: int, interconnect: str, contexts: int) -> str:
-    return f"{interconnect}{'' if contexts == 1 else f'-{contexts}-contexts'}-{size}x{size}"
-
-
-def _design(size: int, interconnect: str, contexts: int) -> Design:
-    dense = interconnect == "dense"
-    params = MacTileParams(
-        rows=size,
-        columns=size,
-        lanes=16,
-        lookahead=0 if dense else 2,
-        interconnect="tensordash" if dense else interconnect,
-        contexts=contexts,
+def tiles() -> dict[str, Tile]:
+    """What is measured, by name; each dense tile before those that are set against it."""
+    every = [(name, contexts) for name in INTERCONNECTS for contexts in (1, 2)]
+    some = [("tensordash", 2), ("two-level-5", 2)]
+    return dict(
+        [
+            *_mac_tiles(1, every, seeds=3),
+            *_mac_tiles(2, some, seeds=3),
+            *_mac_tiles(1, [*some, ("four-level-9", 2)], "float8_e4m3fn"),
+            *_mac_tiles(1, [*some, ("four-level-9", 2)], "bfloat16"),
+            *_systolic_tiles(8),
+        ]
     )
-    return Design(_name(size, interconnect, contexts).replace("-", "_"), "mac-tile", params)
 
 
-def schedule_of(params: MacTileParams) -> dict[str, Any]:
-    """What golden says of a tile: levels, moves, speed-up over dense by share of random zeros."""
+def _mac_tiles(
+    size: int, sparse: Sequence[tuple[str, int]], number_format: str = "int8", seeds: int = 1
+) -> Iterator[tuple[str, Tile]]:
+    suffix = f"{size}x{size}" if number_format == "int8" else f"{number_format}-{size}x{size}"
+    dense = f"dense-{suffix}"
+    options: dict[str, Any] = {"rows": size, "columns": size, "lanes": 16, **FORMATS.get(number_format, {})}
+    yield dense, Tile(MacTileParams(**options, lookahead=0), dense, seeds)
+    for interconnect, contexts in sparse:
+        params = MacTileParams(**options, interconnect=interconnect, contexts=contexts)
+        name = interconnect if contexts == 1 else f"{interconnect}-{contexts}-contexts"
+        yield f"{name}-{suffix}", Tile(params, dense, seeds)
+
+
+def _systolic_tiles(size: int) -> Iterator[tuple[str, Tile]]:
+    dense = f"systolic-dense-{size}x{size}"
+    for name, n, m in ((dense, None, None), (f"systolic-2:4-{size}x{size}", 2, 4)):
+        yield (
+            name,
+            Tile(SystolicTileParams(rows=size, columns=size, dataflow="both", n=n, m=m), dense, seeds=1),
+        )
+
+
+def schedule_of(params: MacTileParams | SystolicTileParams) -> dict[str, Any]:
+    """What golden says of a tile: levels, moves, speed-up over dense by share of random zeros.
+
+    A systolic tile's zeros are those that weights were pruned to, n of every m kept.
+    """
     zeros = sorted({*SHOWN_ZEROS, *MERIT_ZEROS})
-    speedup = {str(z): 1.0 if params.is_dense else predict_speedup(params, z) for z in zeros}
-    return {
-        "levels": 0 if params.is_dense else len(params.levels),
-        "moves": len(params.moves),
-        "speedup": speedup,
-        "merit": statistics.mean(speedup[str(z)] for z in MERIT_ZEROS),
-    }
+    if isinstance(params, SystolicTileParams):
+        levels = moves = 0
+        speedup = dict.fromkeys(map(str, zeros), params.block / params.kept)
+    else:
+        levels, moves = (0, 0) if params.is_dense else (len(params.levels), len(params.moves))
+        speedup = {str(z): 1.0 if params.is_dense else predict_speedup(params, z) for z in zeros}
+    merit = statistics.mean(speedup[str(z)] for z in MERIT_ZEROS)
+    return {"levels": levels, "moves": moves, "speedup": speedup, "merit": merit}
 
 
-def show(results: dict[str, dict[str, Any]]) -> None:
+def show(results: Mapping[str, dict[str, Any]]) -> None:
     """The table of docs/results.md."""
     rows = []
     for name, result in results.items():
-        dense = results.get(f"dense-{name[-3:]}", result)
+        dense = results.get(result["dense"], result)
         schedule, frequencies = result["schedule"], result["fmax_mhz"]
         merit = schedule["merit"] * result["fmax_median_mhz"]
         gain = merit / dense["fmax_median_mhz"]  # also per DSP block: both have as many
+        spread = f" ({min(frequencies):.0f} .. {max(frequencies):.0f})" if len(frequencies) > 1 else ""
         row = (
             f"`{name}`",
             f"{result['lut']:,}",
             f"{result['ff']:,}",
             result["dsp"],
-            f"{result['fmax_median_mhz']:.0f} ({min(frequencies):.0f} .. {max(frequencies):.0f})",
+            f"{result['fmax_median_mhz']:.0f}{spread}",
             schedule["levels"] or "-",
             *(f"{schedule['speedup'][str(z)]:.2f}" for z in SHOWN_ZEROS),
             f"{merit:.0f}",
@@ -88,11 +124,12 @@ def show(results: dict[str, dict[str, Any]]) -> None:
         rows.append(row)
     header = ("tile", "LUTs", "flip-flops", "DSPs", "Fmax, MHz", "levels")
     speedups = tuple(f"speed-up at {z:.0%} zeros" for z in SHOWN_ZEROS)
-    gains = ("speed-up x Fmax", "products/s per DSP / dense", "per LUT / dense")
-    print_table(f"int8, 16 lanes, {TARGET}, median of {SEEDS} seeds:", (*header, *speedups, *gains), rows)
+    gains = ("speed-up x Fmax", "products/s (per DSP) / dense", "per LUT / dense")
+    title = f"{TARGET}; int8, 16 lanes where a name says nothing else; median of the seeds and their range:"
+    print_table(title, (*header, *speedups, *gains), rows)
 
 
-def compare(results: dict[str, dict[str, Any]], old: dict[str, dict[str, Any]]) -> None:
+def compare(results: Mapping[str, dict[str, Any]], old: Mapping[str, dict[str, Any]]) -> None:
     """What is different from an earlier run."""
     rows = [
         (f"`{name}`", key, old[name][key], results[name][key])
@@ -105,18 +142,19 @@ def compare(results: dict[str, dict[str, Any]], old: dict[str, dict[str, Any]]) 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="What sparsity costs on an FPGA.")
+    parser = argparse.ArgumentParser(description="What sparsity costs and brings on an FPGA.")
     parser.add_argument("output", type=Path, help="JSON of all figures")
-    parser.add_argument("--only", action="append", choices=list(designs()), help="may be given again")
+    parser.add_argument("--only", action="append", choices=list(tiles()), help="may be given again")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="show what changed since")
     options = parser.parse_args(arguments)
     old = json.loads(options.compare.read_text()) if options.compare else {}
     results = {}
-    for name, design in designs().items():
+    for name, tile in tiles().items():
         if options.only and name not in options.only:
             continue
-        result = report(design, TARGET, seeds=SEEDS)
-        results[name] = result | {"schedule": schedule_of(design.params)}
+        design = Design("tile", tile.kind, tile.params)  # one name, so that equal tiles are placed once
+        result = report(design, TARGET, seeds=tile.seeds)
+        results[name] = result | {"design": name, "dense": tile.dense, "schedule": schedule_of(tile.params)}
         print(f"{name}: {result['lut']:,} LUTs, {result['fmax_median_mhz']:.0f} MHz", flush=True)
         write_atomically(options.output, (json.dumps(results, indent=1) + "\n").encode())
     show(results)
