@@ -77,11 +77,9 @@ def _mac_tiles(
 
 def _systolic_tiles(size: int) -> Iterator[tuple[str, Tile]]:
     dense = f"systolic-dense-{size}x{size}"
-    for name, n, m in ((dense, None, None), (f"systolic-2:4-{size}x{size}", 2, 4)):
-        yield (
-            name,
-            Tile(SystolicTileParams(rows=size, columns=size, dataflow="both", n=n, m=m), dense, seeds=1),
-        )
+    for name, n, m in ((dense, None, None), (f"systolic-2to4-{size}x{size}", 2, 4)):
+        params = SystolicTileParams(rows=size, columns=size, dataflow="both", n=n, m=m)
+        yield name, Tile(params, dense, seeds=1)
 
 
 def schedule_of(params: MacTileParams | SystolicTileParams) -> dict[str, Any]:
@@ -152,9 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, tile in tiles().items():
         if options.only and name not in options.only:
             continue
-        design = Design("tile", tile.kind, tile.params)  # one name, so that equal tiles are placed once
+        design = Design(name.replace("-", "_"), tile.kind, tile.params)
         result = report(design, TARGET, seeds=tile.seeds)
-        results[name] = result | {"design": name, "dense": tile.dense, "schedule": schedule_of(tile.params)}
+        results[name] = result | {"dense": tile.dense, "schedule": schedule_of(tile.params)}
         print(f"{name}: {result['lut']:,} LUTs, {result['fmax_median_mhz']:.0f} MHz", flush=True)
         write_atomically(options.output, (json.dumps(results, indent=1) + "\n").encode())
     show(results)

@@ -252,7 +252,7 @@ def make_bitstream(
             raise ToolError(f"{tool} is missing: {PACKAGE}")
     progress(0, 2, f"{project.design.name}: synthesis")
     synthesised = _synthesise(project, target, timeout)
-    check_capacity(synthesised, project.board, target)
+    check_capacity(project.design.name, synthesised.counts, project.board, target)
     progress(1, 2, f"{project.design.name}: place and route")
     place = routed(
         synthesised.text,

@@ -1,7 +1,7 @@
 """What a design costs on a target, and what it does for that: cells, clock, throughput."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -9,7 +9,6 @@ from skiptile.gen import placement, standard_cells, synthesis
 from skiptile.gen.design import Design
 from skiptile.gen.placement import Placement
 from skiptile.gen.processes import ToolError
-from skiptile.gen.synthesis import Synthesised
 from skiptile.gen.targets import TARGETS, Library, Router, Target
 from skiptile.gen.yosys import yosys_version
 
@@ -24,6 +23,8 @@ WORDS = {
     "lutram": "LUT RAMs",
 }
 ZEROS = ("zeros_0.5", "zeros_0.7", "zeros_0.9")  # what `predicted_speedup` of a design that skips has
+MANY_MULTIPLIERS = 128  # from here on synthesis takes so long that what can't fit is found out before
+SURE_PART = 0.8  # of an estimate that must fit, or the whole will not
 INSIDE = "dut."  # what is the design's own in the frame
 
 
@@ -73,8 +74,11 @@ def report(
         raise ToolError(chosen.missing)
     steps = 1 + (seeds if isinstance(chosen.timing, Router) else 0)
     progress(0, steps, f"{design.name}: synthesis")
+    if chosen.capacity and (design.params.capacities.get("multipliers") or 0) >= MANY_MULTIPLIERS:
+        counts = synthesis.estimate(design, chosen, timeout=timeout)
+        check_capacity(design.name, counts, target, chosen, part=SURE_PART)
     synthesised = synthesis.synthesise(design, chosen, timeout=timeout)
-    check_capacity(synthesised, target, chosen)
+    check_capacity(design.name, synthesised.counts, target, chosen)
     progress(1, steps, f"{design.name}: {'place and route' if steps > 1 else 'delays'}")
     result = {
         "design": design.name,
@@ -105,17 +109,27 @@ def report(
     return result
 
 
-def check_capacity(synthesised: Synthesised, name: str, target: Target) -> None:
-    """Raise `DesignTooBig` unless the device has enough of everything."""
-    needs = {kind: count or 0 for kind, count in synthesised.counts.items()}
+def check_capacity(
+    name: str, counts: Mapping[str, int | None], device: str, target: Target, *, part: float = 1
+) -> None:
+    """Raise `DesignTooBig` unless the device has enough of everything.
+
+    Args:
+        name: of the design.
+        counts: what is in it, as `netlist.count` gives them.
+        device: its name.
+        part: of the counts that must fit; below 1 they are an estimate.
+    """
+    needs = {kind: count or 0 for kind, count in counts.items()}
     needs["lut"] += target.cells.luts_per_lutram * needs["lutram"]
+    about = "about " if part < 1 else ""
     exceeded = [
-        f"{needs[kind]:,} {WORDS[kind]}, the device has {there:,}"
+        f"{about}{needs[kind]:,} {WORDS[kind]}, the device has {there:,}"
         for kind, there in target.capacity.items()
-        if needs[kind] > there
+        if part * needs[kind] > there
     ]
     if exceeded:
-        raise DesignTooBig(f"{synthesised.design.name} is too big for {name}: it needs {'; '.join(exceeded)}")
+        raise DesignTooBig(f"{name} is too big for {device}: it needs {'; '.join(exceeded)}")
 
 
 def _of_placements(placements: Sequence[Placement]) -> dict[str, Any]:

@@ -66,13 +66,15 @@ def _ports(name: str, direction: str, fields: Sequence[Field], naming: Naming) -
     entries = []
     offset = 0
     for field in fields:
-        entries.append({
-            "path": field.name,
-            "offset": offset,
-            "element_width": field.width,
-            "shape": list(field.shape),
-            "signed": field.signed,
-        })
+        entries.append(
+            {
+                "path": field.name,
+                "offset": offset,
+                "element_width": field.width,
+                "shape": list(field.shape),
+                "signed": field.signed,
+            }
+        )
         offset += field.bits
     payload = {"direction": forward, "width": payload_bits(fields), "fields": entries}
     return [

@@ -4,7 +4,7 @@ A netlist here is the dict of one module: ports, cells, netnames; a bit is an in
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -18,11 +18,15 @@ OPERAND_BITS, PRODUCT_BITS = 18, 36  # of a MULT18X18D
 
 
 def count(netlist: Netlist, cells: Cells) -> dict[str, int | None]:
-    """How many of each of `KINDS` there are, None for those that the target has not.
+    """How many cells of each of `KINDS` there are, as `count_types` says."""
+    return count_types(Counter(cell["type"] for cell in netlist["cells"].values()), cells)
+
+
+def count_types(types: Mapping[str, int], cells: Cells) -> dict[str, int | None]:
+    """How many of each of `KINDS` so many cells of each type are, None for those that the target has not.
 
     ``lut`` includes those that carry cells take the place of.
     """
-    types = Counter(cell["type"] for cell in netlist["cells"].values())
     counts: dict[str, int | None] = {}
     for kind in KINDS:
         weights: dict[str, int] = getattr(cells, kind)

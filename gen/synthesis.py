@@ -16,6 +16,7 @@ from skiptile.gen.yosys import run_yosys, yosys_version
 
 _NETLIST = "netlist.json"
 _SECONDS = "seconds"
+_STATISTICS = "statistics.json"
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,29 @@ def synthesise_verilog(
     text = (place / _NETLIST).read_text()
     counts = netlist.count(json.loads(text)["modules"][design.name], target.cells)
     return Synthesised(design, text, counts, float((place / _SECONDS).read_text()))
+
+
+def estimate(design: Design, target: Target, *, timeout: float | None = None) -> dict[str, int | None]:
+    """About what is in the netlist of ``design``, for a device: a module used many times is mapped once.
+
+    Returns:
+        Counts as `netlist.count` gives them. The whole shares logic across the modules' borders, so it has a
+        few percent more or less of LUTs and flip-flops, and as many multipliers and memories.
+
+    Raises:
+        As `synthesise`.
+    """
+    verilog, commands = generate(design), target.commands(design.name, flat=False)
+
+    def build(place: Path) -> None:
+        (place / "design.v").write_text(verilog)
+        passes = ["read_verilog design.v", *commands, f"tee -q -o {_STATISTICS} stat -json"]
+        run_yosys(passes, place, timeout=timeout)
+        (place / "design.v").unlink()
+
+    place = cache.built(f"estimate-{cache.key([verilog, *commands, yosys_version()])}", build)
+    types = json.loads((place / _STATISTICS).read_text())["design"]["num_cells_by_type"]
+    return netlist.count_types(types, target.cells)
 
 
 def frame(synthesised: Synthesised, target: Target) -> str:

@@ -97,10 +97,14 @@ class Target:
         """One sentence on what to install before it can run; None if nothing is missing."""
         return self.timing.missing if self.timing else None
 
-    def commands(self, top: str, *, pads: bool = False) -> list[str]:
-        """Yosys commands for the module ``top``."""
-        option = "" if pads or not self.without_pads else f" {self.without_pads}"
-        return (self.synthesis.format(top=top) + option).split("; ")
+    def commands(self, top: str, *, pads: bool = False, flat: bool = True) -> list[str]:
+        """Yosys commands for the module ``top``; unless ``flat``, for a device, its modules stay apart."""
+        options = [] if pads or not self.without_pads else [self.without_pads]
+        commands = self.synthesis.format(top=top).split("; ")
+        if not flat:
+            commands = [command for command in commands if command != "flatten"]
+            options.append("-noflatten")
+        return [*commands[:-1], " ".join([commands[-1], *options])]
 
 
 def tool_path(name: str) -> str | None:

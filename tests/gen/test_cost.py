@@ -10,7 +10,7 @@ from skiptile.gen.cost import DesignTooBig, check_capacity, report
 from skiptile.gen.design import Design, dense_sister
 from skiptile.gen.placement import Placement
 from skiptile.gen.processes import ToolError
-from skiptile.gen.synthesis import Synthesised, synthesise
+from skiptile.gen.synthesis import estimate, synthesise
 from skiptile.gen.targets import KINDS, TARGETS, Router
 from skiptile.gen.yosys import YosysError
 from skiptile.golden.mac_tile import MacTileParams
@@ -77,10 +77,9 @@ def test_memories(depth, blocks):
 # ---- capacity ----
 
 
-def too_big(counts, target):
-    synthesised = Synthesised(TINY, "", dict.fromkeys(KINDS, 0) | counts, 0)
+def too_big(counts, target, **options):
     with pytest.raises(DesignTooBig) as error:
-        check_capacity(synthesised, target, TARGETS[target])
+        check_capacity("t", dict.fromkeys(KINDS, 0) | counts, target, TARGETS[target], **options)
     return str(error.value)
 
 
@@ -94,9 +93,15 @@ def test_too_big_says_by_how_much():
     )
 
 
+def test_an_estimate_must_be_well_beyond():
+    assert too_big({"dsp": 36, "lut": 24_289}, "ecp5-25k", part=0.8) == (
+        "t is too big for ecp5-25k: it needs about 36 DSP blocks, the device has 28"
+    )
+
+
 def test_lut_rams_take_luts():
     assert "it needs 24,289 LUTs" in too_big({"lut": 24_283, "lutram": 1}, "ecp5-25k")
-    check_capacity(Synthesised(TINY, "", dict.fromkeys(KINDS, 0), 0), "ecp5-25k", TARGETS["ecp5-25k"])
+    check_capacity("t", dict.fromkeys(KINDS, 0), "ecp5-25k", TARGETS["ecp5-25k"])
 
 
 def test_too_big_is_found_before_placement(monkeypatch):
@@ -106,6 +111,24 @@ def test_too_big_is_found_before_placement(monkeypatch):
     monkeypatch.setattr(Router, "missing", None)
     with pytest.raises(DesignTooBig, match=r"^t is too big for small: it needs \d+ LUTs, the device has 10$"):
         report(TINY, "small")
+
+
+def test_far_too_big_is_found_before_synthesis(monkeypatch):
+    monkeypatch.setattr(cost, "MANY_MULTIPLIERS", 1)
+    monkeypatch.setitem(TARGETS, "small", replace(TARGETS["ecp5-25k"], capacity={"lut": 10}))
+    monkeypatch.setattr(cost.synthesis, "synthesise", lambda *_, **__: pytest.fail("synthesised"))
+    monkeypatch.setattr(Router, "missing", None)
+    with pytest.raises(DesignTooBig, match=r"^t is too big for small: it needs about \d+ LUTs, "):
+        report(tile(lanes=1, lookahead=0), "small")
+
+
+@pytest.mark.parametrize("target", ["ecp5-25k", "ice40-up5k", "ice40-hx8k", "gowin-gw2a18", "nexus-lifcl40"])
+def test_estimates_are_near(target):
+    estimated = estimate(TINY, TARGETS[target])
+    exact = synthesise(TINY, TARGETS[target]).counts
+    assert estimated.keys() == exact.keys()
+    assert (estimated["dsp"], estimated["bram"]) == (exact["dsp"], exact["bram"])
+    assert 0.8 * exact["lut"] <= estimated["lut"] < 2 * exact["lut"], (estimated, exact)
 
 
 # ---- what can go wrong ----
