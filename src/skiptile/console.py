@@ -54,9 +54,9 @@ def mistakes(option: str) -> Iterator[None]:
 
 def check_writable(*paths: Path | None, sources: Iterable[Path] = ()) -> None:
     """Find out before the work, not after it, that a result could not be written or replaces a source."""
-    given = [path.absolute() for path in paths if path is not None]
+    given = [path.resolve() for path in paths if path is not None]
     for path in sources:
-        if path.absolute() in given:
+        if path.resolve() in given:
             raise click.ClickException(f"{path} is to be read, so no result can be written there")
     for path in given:
         if given.count(path) > 1:
