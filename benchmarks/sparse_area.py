@@ -13,6 +13,8 @@ from typing import Any
 
 from measuring import print_table, statistics_of
 
+from skiptile.gen.netlist import count_types
+from skiptile.gen.targets import TARGETS
 from skiptile.golden.files import write_atomically
 from skiptile.golden.mac_tile import MacTileParams
 
@@ -32,12 +34,8 @@ TILES: dict[str, dict[str, Any]] = {
 def cells(params: MacTileParams) -> dict[str, int]:
     """LUT4-equivalents, flip-flops, DSP blocks and LUT RAMs of the whole tile."""
     found = statistics_of(params, "synth_ecp5 -noflatten -top t")["num_cells_by_type"]
-    return {
-        "lut": found.get("LUT4", 0) + 2 * found.get("CCU2C", 0),
-        "ff": found.get("TRELLIS_FF", 0),
-        "dsp": found.get("MULT18X18D", 0),
-        "lutram": found.get("TRELLIS_DPR16X4", 0),
-    }
+    counts = count_types(found, TARGETS["ecp5-85k"].cells)
+    return {kind: counts[kind] or 0 for kind in ("lut", "ff", "dsp", "lutram")}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

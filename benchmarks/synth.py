@@ -93,7 +93,7 @@ def schedule_of(params: MacTileParams | SystolicTileParams) -> dict[str, Any]:
         speedup = dict.fromkeys(map(str, zeros), params.block / params.kept)
     else:
         levels, moves = (0, 0) if params.is_dense else (len(params.levels), len(params.moves))
-        speedup = {str(z): 1.0 if params.is_dense else predict_speedup(params, z) for z in zeros}
+        speedup = {str(z): predict_speedup(params, z) for z in zeros}
     merit = statistics.mean(speedup[str(z)] for z in MERIT_ZEROS)
     return {"levels": levels, "moves": moves, "speedup": speedup, "merit": merit}
 
@@ -102,10 +102,13 @@ def show(results: Mapping[str, dict[str, Any]]) -> None:
     """The table of docs/results.md."""
     rows = []
     for name, result in results.items():
-        dense = results.get(result["dense"], result)
+        dense = results.get(result["dense"])
         schedule, frequencies = result["schedule"], result["fmax_mhz"]
         merit = schedule["merit"] * result["fmax_median_mhz"]
-        gain = merit / dense["fmax_median_mhz"]  # also per DSP block: both have as many
+        gains: tuple[str, str] = ("-", "-")
+        if dense:
+            gain = merit / dense["fmax_median_mhz"]  # also per DSP block: both have as many
+            gains = (f"{gain:.2f}", f"{gain * dense['lut'] / result['lut']:.2f}")
         spread = f" ({min(frequencies):.0f} .. {max(frequencies):.0f})" if len(frequencies) > 1 else ""
         row = (
             f"`{name}`",
@@ -116,15 +119,14 @@ def show(results: Mapping[str, dict[str, Any]]) -> None:
             schedule["levels"] or "-",
             *(f"{schedule['speedup'][str(z)]:.2f}" for z in SHOWN_ZEROS),
             f"{merit:.0f}",
-            f"{gain:.2f}",
-            f"{gain * dense['lut'] / result['lut']:.2f}",
+            *gains,
         )
         rows.append(row)
     header = ("tile", "LUTs", "flip-flops", "DSPs", "Fmax, MHz", "levels")
     speedups = tuple(f"speed-up at {z:.0%} zeros" for z in SHOWN_ZEROS)
-    gains = ("speed-up x Fmax", "products/s (per DSP) / dense", "per LUT / dense")
+    merits = ("speed-up x Fmax", "products/s (per DSP) / dense", "per LUT / dense")
     title = f"{TARGET}; int8, 16 lanes where a name says nothing else; median of the seeds and their range:"
-    print_table(title, (*header, *speedups, *gains), rows)
+    print_table(title, (*header, *speedups, *merits), rows)
 
 
 def compare(results: Mapping[str, dict[str, Any]], old: Mapping[str, dict[str, Any]]) -> None:

@@ -74,7 +74,7 @@ def report(
         raise ToolError(chosen.missing)
     steps = 1 + (seeds if isinstance(chosen.timing, Router) else 0)
     progress(0, steps, f"{design.name}: synthesis")
-    if chosen.capacity and (design.params.capacities.get("multipliers") or 0) >= MANY_MULTIPLIERS:
+    if chosen.capacity and design.params.capacities.get("multipliers", 0) >= MANY_MULTIPLIERS:
         counts = synthesis.estimate(design, chosen, timeout=timeout)
         check_capacity(design.name, counts, target, chosen, part=SURE_PART)
     synthesised = synthesis.synthesise(design, chosen, timeout=timeout)

@@ -1,5 +1,6 @@
 """Place and route: the clock that a netlist reaches, seed by seed, and the path that limits it."""
 
+import functools
 import json
 import os
 import re
@@ -140,7 +141,13 @@ def achieved_mhz(report: dict[str, Any]) -> float:
 
 def router_version(router: Router) -> str:
     """Of a place-and-route tool that is there."""
-    output = run([tool_path(router.name) or "", "--version"], Path.cwd(), failure=f"{router.name} failed")
+    return _version(tool_path(router.name) or "", router.name)
+
+
+@functools.cache
+def _version(path: str, name: str) -> str:
+    """Asked once: a tool takes a third of a second to say it."""
+    output = run([path, "--version"], Path.cwd(), failure=f"{name} failed")
     found = re.search(r"nextpnr-\S+\)?$", output.strip(), re.MULTILINE)
     return found[0].rstrip(")") if found else output.strip()
 
