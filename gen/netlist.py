@@ -51,13 +51,13 @@ def absorb_registers(netlist: Netlist) -> int:
     Yosys uses the block's multiplier alone. Its input and output registers are free, and a path that need not
     leave the block is shorter. A register moves if all bits of its side have one, without enable or reset.
     """
-    multipliers = [cell for cell in netlist["cells"].values() if cell["type"] == "MULT18X18D"]
+    multipliers = [name for name, cell in netlist["cells"].items() if cell["type"] == "MULT18X18D"]
     if not multipliers:
         return 0
     before = len(netlist["cells"])
     wires = _Wires(netlist)
-    for cell in multipliers:
-        _absorb(netlist, wires, cell)
+    for name in multipliers:
+        _absorb(netlist, wires, name)
     _remove_unused(netlist)
     return before - len(netlist["cells"])
 
@@ -67,8 +67,8 @@ class _Wires:
 
     def __init__(self, netlist: Netlist) -> None:
         self.cells = netlist["cells"]
-        self.driver: dict[int, Pin] = {}
-        self.readers: dict[int, list[Pin]] = defaultdict(list)
+        self.driver: dict[Any, Pin] = {}
+        self.readers: dict[Any, list[Pin]] = defaultdict(list)  # of constants, too
         for name, port, bit, is_output in _pins(netlist):
             if is_output:
                 self.driver[bit] = (name, port)
@@ -89,17 +89,38 @@ class _Wires:
             return None
         return readers[0][0]
 
+    def connect_input(self, pin: Pin, bits: list[Any]) -> None:
+        """Let ``pin`` read ``bits``."""
+        name, port = pin
+        connections = self.cells[name]["connections"]
+        for bit in connections[port]:
+            self.readers[bit].remove(pin)
+        connections[port] = bits
+        for bit in bits:
+            self.readers[bit].append(pin)
+
+    def take_over(self, pin: Pin, register: str) -> None:
+        """Let ``pin`` drive what ``register``, which goes, has driven."""
+        name, port = pin
+        bits = self.cells.pop(register)["connections"]["Q"]
+        self.cells[name]["connections"][port] = bits
+        self.driver |= dict.fromkeys(bits, pin)
+
 
 def _is_plain(cell: Cell) -> bool:
-    """A rising-edge flip-flop without enable and reset."""
-    if cell["type"] != "TRELLIS_FF" or cell["parameters"].get("CLKMUX", "CLK") != "CLK":
+    """A rising-edge flip-flop without enable and reset that begins with 0."""
+    parameters = cell["parameters"]
+    if cell["type"] != "TRELLIS_FF" or parameters.get("REGSET", "RESET") != "RESET":
+        return False
+    if parameters.get("CLKMUX", "CLK") != "CLK":
         return False
     return not any(
         isinstance(bit, int) for port in ("CE", "LSR") for bit in cell["connections"].get(port, [])
     )
 
 
-def _absorb(netlist: Netlist, wires: _Wires, cell: Cell) -> None:
+def _absorb(netlist: Netlist, wires: _Wires, name: str) -> None:
+    cell = netlist["cells"][name]
     pins, clock = cell["connections"], None
     for side in "AB":
         bits = {port: pins[port][0] for port in (f"{side}{k}" for k in range(OPERAND_BITS)) if port in pins}
@@ -109,15 +130,16 @@ def _absorb(netlist: Netlist, wires: _Wires, cell: Cell) -> None:
             continue
         for port, register in registers.items():
             connections = netlist["cells"][register]["connections"]
-            pins[port], clock = list(connections["DI"]), connections["CLK"]
+            wires.connect_input((name, port), list(connections["DI"]))
+            clock = connections["CLK"]
         _switch_on(cell, f"INPUT{side}")
     bits = {port: pins[port][0] for port in (f"P{k}" for k in range(PRODUCT_BITS)) if port in pins}
     bits = {port: bit for port, bit in bits.items() if wires.readers[bit]}
     registers = {port: wires.register_reading(bit) for port, bit in bits.items()}
     if registers and None not in registers.values():
         for port, register in registers.items():
-            connections = netlist["cells"].pop(register)["connections"]
-            pins[port], clock = list(connections["Q"]), connections["CLK"]
+            clock = netlist["cells"][register]["connections"]["CLK"]
+            wires.take_over((name, port), register)
         _switch_on(cell, "OUTPUT")
     if clock is not None:
         for port, bits_of in (("CLK0", list(clock)), ("CE0", ["1"]), ("RST0", ["0"])):

@@ -121,6 +121,10 @@ _SMALL_PRODUCTS = (
     "alumacc t:$mul r:A_WIDTH<=4 %i r:B_WIDTH<=4 %i; "
 )
 
+# A register behind products keeps its name, and so stays out of SB_MAC16: ice40_dsp takes a register that two
+# products share, for an addition of both, into one block, and leaves the other product out.
+_PRODUCT_REGISTERS = "setattr -set keep 1 t:$mul %co:+[Y] t:$mul %co:+[Y] %co:+[D] %co:+[Q] %u w:* %i; "
+
 _ECP5_CELLS = Cells(
     lut={"LUT4": 1},
     carry={"CCU2C": 1},
@@ -205,7 +209,7 @@ TARGETS = {
     "ecp5-85k": _ecp5("85k", 83640, 156, 208),
     "ice40-up5k": _ice40(
         "Lattice iCE40 UP5K: 5,280 LUT4, 8 DSP blocks, 30 block RAMs of 4 kbit",
-        _SMALL_PRODUCTS + "synth_ice40 -device u -dsp -top {top}",
+        _SMALL_PRODUCTS + _PRODUCT_REGISTERS + "synth_ice40 -device u -dsp -top {top}",
         ("--up5k", "--package", "sg48"),
         **{"lut": 5280, "ff": 5280, "dsp": 8, "bram": 30},
     ),

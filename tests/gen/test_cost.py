@@ -1,7 +1,10 @@
 """What designs cost: multipliers and memories where they belong, and the report of each kind of target."""
 
 import json
+import re
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
 
 import pytest
 
@@ -28,9 +31,9 @@ def tile(**options):
     return Design("t", "mac-tile", MacTileParams(rows=1, columns=1, max_reduction=64, **options))
 
 
-def systolic(depth):
+def systolic(depth, columns=1):
     params = SystolicTileParams(
-        rows=1, columns=1, dataflow="weight-stationary", accumulator_depth=depth, max_reduction=64
+        rows=1, columns=columns, dataflow="weight-stationary", accumulator_depth=depth, max_reduction=64
     )
     return Design("t", "systolic-tile", params)
 
@@ -63,6 +66,42 @@ def test_dsp_blocks_per_lane(format, blocks):
         if cell["type"] == "MULT18X18D":
             inside = {side for side in sides if cell["parameters"].get(f"REG_{side}_CLK") == "CLK0"}
             assert inside == set(sides), "registers beside a multiplier are not in its DSP block"
+
+
+@pytest.mark.parametrize(
+    ("target", "type"),
+    [("ecp5-25k", "MULT18X18D"), ("ice40-up5k", "SB_MAC16")]
+    + [
+        pytest.param(*which, marks=pytest.mark.exhaustive)
+        for which in (("gowin-gw2a18", "MULT*"), ("nexus-lifcl40", "MULT*"))
+    ],
+)
+@pytest.mark.parametrize("make", [partial(tile, lanes=3, lookahead=0), partial(systolic, 16, columns=3)])
+def test_each_product_has_a_dsp_block(target, type, make):
+    """None is shared and none is lost: all operands come from somewhere."""
+    module = synthesise(make(), TARGETS[target]).module
+    blocks = [cell for cell in module["cells"].values() if fnmatchcase(cell["type"], type)]
+    assert len(blocks) == 3
+    pins = [(cell["port_directions"], cell["connections"]) for cell in module["cells"].values()]
+    driven = {
+        bit
+        for directions, bits in pins
+        for port in bits
+        if directions[port] == "output"
+        for bit in bits[port]
+    }
+    driven |= {
+        bit for port in module["ports"].values() if port["direction"] == "input" for bit in port["bits"]
+    }
+    for block in blocks:
+        for side in "ABCD":
+            operand = [
+                bit
+                for port, bits in block["connections"].items()
+                if re.fullmatch(rf"{side}\d*", port)
+                for bit in bits
+            ]
+            assert set(operand) <= driven | {"0", "1"}, (side, operand)
 
 
 @pytest.mark.parametrize(("depth", "blocks"), [(16, 0), (256, 1)])

@@ -77,6 +77,32 @@ def test_registers_with_enable_or_reset_stay(control):
         assert len(registers_inside(netlist)) == 2
 
 
+def test_registers_that_begin_with_one_stay():
+    one = register(12, 22)
+    one["parameters"]["REGSET"] = "SET"
+    netlist = multiplier(b0=one)
+    absorb_registers(netlist)
+    assert registers_inside(netlist) == {"INPUTA", "OUTPUT"}
+
+
+@pytest.mark.parametrize("first", ["mul", "next"])
+def test_a_register_between_two_multipliers_moves_into_one(first):
+    """p <= a * b; o <= p * c: of the registers of p each bit is in the first block or in the second."""
+    operands = {"A0": 40, "A1": 41, "B0": 13}
+    following = cell("MULT18X18D", inputs=operands, outputs={"P0": 50, "P1": 51})
+    netlist = multiplier(next=following, q0=register(50, 60), q1=register(51, 61))
+    netlist["ports"]["o"]["bits"] = [60, 61]
+    netlist["ports"]["c"] = {"direction": "input", "bits": [13]}
+    if first == "next":
+        netlist["cells"] = {"next": following} | netlist["cells"]
+    assert absorb_registers(netlist) == 7
+    assert set(netlist["cells"]) == {"mul", "next"}
+    wires = [pin(netlist, port) for port in ("P0", "P1")]
+    assert wires == [following["connections"][port] for port in ("A0", "A1")]
+    in_first, in_second = "OUTPUT" in registers_inside(netlist), "REG_INPUTA_CLK" in following["parameters"]
+    assert in_first != in_second
+
+
 def test_falling_edges_stay():
     falling = register(12, 22)
     falling["parameters"]["CLKMUX"] = "INV"
