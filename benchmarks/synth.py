@@ -141,14 +141,23 @@ def compare(results: Mapping[str, dict[str, Any]], old: Mapping[str, dict[str, A
     print_table("Changed:", ("tile", "figure", "before", "now"), rows)
 
 
+def read_results(path: str) -> dict[str, dict[str, Any]]:
+    """The figures of an earlier run."""
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path} can't be read: {error}") from error
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="What sparsity costs and brings on an FPGA.")
     parser.add_argument("output", type=Path, help="JSON of all figures")
-    parser.add_argument("--only", action="append", choices=list(tiles()), help="may be given again")
-    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="show what changed since")
+    parser.add_argument(
+        "--only", action="append", choices=list(tiles()), help="may be given again; output keeps the others"
+    )
+    parser.add_argument("--compare", type=read_results, metavar="OLD.json", help="show what changed since")
     options = parser.parse_args(arguments)
-    old = json.loads(options.compare.read_text()) if options.compare else {}
-    results = {}
+    results = read_results(str(options.output)) if options.only and options.output.exists() else {}
     for name, tile in tiles().items():
         if options.only and name not in options.only:
             continue
@@ -158,8 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name}: {result['lut']:,} LUTs, {result['fmax_median_mhz']:.0f} MHz", flush=True)
         write_atomically(options.output, (json.dumps(results, indent=1) + "\n").encode())
     show(results)
-    if old:
-        compare(results, old)
+    if options.compare:
+        compare(results, options.compare)
 
 
 if __name__ == "__main__":

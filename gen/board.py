@@ -10,7 +10,7 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]  # not in the stub
 
 from skiptile import __version__
 from skiptile.gen import cache
-from skiptile.gen.boards import BAUD, BOARDS, PACKAGE, Constraints, read_constraints
+from skiptile.gen.boards import BAUD, BOARDS, PACKAGE, PACKER, Constraints, read_constraints
 from skiptile.gen.cost import DesignTooBig, Progress, check_capacity, find_target
 from skiptile.gen.design import Design
 from skiptile.gen.generate import make_files
@@ -32,7 +32,6 @@ PAUSED = 1 / 8  # share of beats that wait before they are given or taken
 # Clock cycles, at most. Beats come slowly, since they are read word by word; so results have to wait long
 # until all buffers behind them are full.
 LONGEST_PAUSES = {"i": 255, "o": (1 << PAUSE_BITS) - 1}
-PACKER = "yowasp-ecppack"
 _CONSTRAINTS, _CONFIGURATION, _BITSTREAM = "pins.lpf", "top.config", "top.bit"
 _LINT = "\n".join(
     f"/* verilator lint_off {warning} */"

@@ -9,6 +9,7 @@ from skiptile.gen.processes import ToolError
 
 BAUD = 115_200
 PACKAGE = "pip install 'skiptile[fpga]'"
+PACKER = "yowasp-ecppack"  # makes the bitstream
 
 
 @dataclass(frozen=True)

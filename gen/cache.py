@@ -4,17 +4,24 @@ A build happens in a folder beside its place and is renamed at the end, under a 
 the same time waits and finds it, and a killed build leaves no entry.
 """
 
+import errno
 import hashlib
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
+
+from skiptile.gen.processes import ToolError
+
+_PATIENCE = 0.2  # seconds between looks at whether to go on waiting
 
 
 def folder() -> Path:
@@ -31,18 +38,33 @@ def key(parts: Iterable[str]) -> str:
     return digest.hexdigest()[:32]
 
 
-def built(name: str, build: Callable[[Path], None]) -> Path:
+def built(
+    name: str,
+    build: Callable[[Path], None],
+    *,
+    timeout: float | None = None,
+    stop: threading.Event | None = None,
+) -> Path:
     """The folder of the build ``name``, made by ``build(folder)`` if it is not there.
 
+    Args:
+        timeout: seconds to wait for another process that is making it.
+        stop: ends waiting early, from another thread.
+
     Raises:
+        ToolError: another process took too long to make it.
         OSError: the cache cannot be written.
         Exception: whatever ``build`` raises; nothing is kept then.
     """
     place = folder() / name
     if place.is_dir():
         return place
+    if folder().exists() and not folder().is_dir():
+        raise NotADirectoryError(
+            errno.ENOTDIR, "the cache is to be a folder, which this is not", str(folder())
+        )
     folder().mkdir(parents=True, exist_ok=True)
-    with FileLock(folder() / f"{name}.lock"):
+    with _locked(name, timeout, stop):
         if place.is_dir():  # another process was faster
             return place
         for stale in folder().glob(f"{name}.*.tmp"):  # of a killed build: we hold its lock
@@ -55,6 +77,29 @@ def built(name: str, build: Callable[[Path], None]) -> Path:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
     return place
+
+
+@contextmanager
+def _locked(name: str, timeout: float | None, stop: threading.Event | None) -> Iterator[None]:
+    """Hold the lock of the build ``name``, looking now and then whether to go on waiting for it."""
+    lock, start = FileLock(folder() / f"{name}.lock"), time.monotonic()
+    while True:
+        try:
+            lock.acquire(timeout=_PATIENCE)
+        except Timeout:
+            if timeout is not None and time.monotonic() - start >= timeout:
+                kind = name.partition("-")[0]
+                raise ToolError(
+                    f"another process is making this {kind} and was not done after {timeout:g} seconds"
+                ) from None
+            if stop is not None and stop.is_set():
+                raise ToolError("stopped") from None
+        else:
+            break
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def size() -> int:

@@ -1,11 +1,12 @@
 """What a design costs on a target, and what it does for that: cells, clock, throughput."""
 
+import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from skiptile.gen import placement, standard_cells, synthesis
+from skiptile.gen import netlist, placement, standard_cells, synthesis
 from skiptile.gen.design import Design
 from skiptile.gen.placement import Placement
 from skiptile.gen.processes import ToolError
@@ -79,7 +80,8 @@ def report(
         check_capacity(design.name, counts, target, chosen, part=SURE_PART)
     synthesised = synthesis.synthesise(design, chosen, timeout=timeout)
     check_capacity(design.name, synthesised.counts, target, chosen)
-    progress(1, steps, f"{design.name}: {'place and route' if steps > 1 else 'delays'}")
+    following = {Router: "place and route", Library: "delays"}.get(type(chosen.timing), "synthesis")
+    progress(1, steps, f"{design.name}: {following}")
     result = {
         "design": design.name,
         "target": target,
@@ -90,8 +92,10 @@ def report(
         "tools": {"yosys": yosys_version()},
     }
     if isinstance(chosen.timing, Router):
+        framed = synthesis.frame(synthesised, chosen, timeout=timeout)
+        check_capacity(f"{design.name} in its frame", _counts_of_frame(framed, chosen), target, chosen)
         placements = placement.place(
-            synthesis.frame(synthesised, chosen),
+            framed,
             chosen.timing,
             range(1, seeds + 1),
             timeout=timeout,
@@ -101,12 +105,16 @@ def report(
         result |= _of_placements(placements)
         result["seconds"] += sum(each.seconds for each in placements)
     elif isinstance(chosen.timing, Library):
-        figures = standard_cells.analyse(synthesised.text, design.name, chosen.timing)
+        figures = standard_cells.analyse(synthesised.text, design.name, chosen.timing, timeout=timeout)
         result["tools"]["opensta"] = standard_cells.sta_version()
         result |= _of_standard_cells(figures)
     result["seconds"] = round(result["seconds"], 1)
     result["throughput"] = throughput(design, result)
     return result
+
+
+def _counts_of_frame(text: str, target: Target) -> dict[str, int | None]:
+    return netlist.count(json.loads(text)["modules"]["fit"], target.cells)
 
 
 def check_capacity(
@@ -138,7 +146,8 @@ def _of_placements(placements: Sequence[Placement]) -> dict[str, Any]:
     path = typical.path
     ends = (path[0]["from"], path[-1]["to"])
     steps = [step for step in path if step["kind"] != "clk-skew"]
-    names = [name for step in steps for name in (step["from"], step["net"], step["to"])]
+    passed = (step[key] for step in steps for key in ("from", "net", "to"))
+    names = [ends[0], *(name for name in passed if name.startswith(INSIDE)), ends[1]]
     return {
         "fmax_mhz": frequencies,
         "fmax_median_mhz": round(statistics.median(frequencies), 2),

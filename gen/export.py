@@ -35,7 +35,7 @@ FILES = {
 
 _LOWEST, _HIGHEST = 1, 2000  # MHz: beyond what any device's clock network does
 _WORDS = r"[A-Za-z0-9]{4,32}(-[A-Za-z0-9]{1,12}){0,4}"
-_PARTS = {"vivado": rf"(?=(?i:x[acq])){_WORDS}", "quartus": rf"(?!(?i:x[acq])){_WORDS}"}
+_PARTS = {"vivado": rf"(?=(?i:x[acq])){_WORDS}", "quartus": rf"(?!(?i:x[acq]))(?=.*\d){_WORDS}"}
 
 # Edalize wants the family beside the part; Quartus itself finds it. The first beginning that fits counts.
 _FAMILIES = {
@@ -134,7 +134,9 @@ def choose_part(to: str, part: str | None) -> tuple[str, str]:
         if re.fullmatch(_PARTS[vendor], part):
             if to == "fusesoc" and vendor == "quartus" and _family(part) is None:
                 beginnings = ", ".join(_FAMILIES)
-                raise ValueError(f"part must begin with one of {beginnings} for fusesoc, not {part!r}")
+                raise ValueError(
+                    f"part must be one for Vivado or begin with one of {beginnings}, not {part!r}"
+                )
             return vendor, part
     names = " or ".join(vendor.capitalize() for vendor in vendors)
     examples = " or ".join(DEFAULT_PARTS[vendor] for vendor in vendors)

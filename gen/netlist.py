@@ -136,8 +136,9 @@ def _absorb(netlist: Netlist, wires: _Wires, name: str) -> None:
     bits = {port: pins[port][0] for port in (f"P{k}" for k in range(PRODUCT_BITS)) if port in pins}
     bits = {port: bit for port, bit in bits.items() if wires.readers[bit]}
     registers = {port: wires.register_reading(bit) for port, bit in bits.items()}
-    if registers and None not in registers.values():
-        for port, register in registers.items():
+    inside = {port: register for port, register in registers.items() if register is not None}
+    if registers and inside == registers:
+        for port, register in inside.items():
             clock = netlist["cells"][register]["connections"]["CLK"]
             wires.take_over((name, port), register)
         _switch_on(cell, "OUTPUT")

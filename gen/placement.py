@@ -2,18 +2,17 @@
 
 import functools
 import json
-import os
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skiptile.gen import cache
-from skiptile.gen.processes import ToolError, run
+from skiptile.gen.processes import ToolError, cores, run
 from skiptile.gen.targets import Router, tool_path
 
 _NETLIST, _REPORT = "netlist.json", "report.json"
@@ -61,14 +60,15 @@ def place(
     if router.missing:
         raise ToolError(router.missing)
     seeds, placements, stop = list(seeds), [], threading.Event()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         try:
-            for placement in pool.map(lambda seed: _place_seed(text, router, seed, timeout, stop), seeds):
-                placements.append(placement)
+            jobs = [pool.submit(_place_seed, text, router, seed, timeout, stop) for seed in seeds]
+            for job in as_completed(jobs):
+                placements.append(job.result())
                 progress(len(placements), len(seeds))
         finally:
             stop.set()  # whatever ends us ends the others
-    return placements
+    return sorted(placements, key=lambda placement: placement.seed)
 
 
 def _place_seed(text: str, router: Router, seed: int, timeout: float, stop: threading.Event) -> Placement:
@@ -126,7 +126,7 @@ def routed(
                 path.unlink()
 
     key = cache.key([text, *command[1:], *pack[1:], *router.files.values(), router_version(router)])
-    return cache.built(f"placement-{key}", build)
+    return cache.built(f"placement-{key}", build, timeout=timeout, stop=stop)
 
 
 def read_report(folder: Path) -> dict[str, Any]:

@@ -17,6 +17,13 @@ class ToolError(RuntimeError):
     """A tool is missing or failed; one sentence, with the command that installs it."""
 
 
+def cores() -> int:
+    """Cores that we may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def run(
     command: list[str],
     folder: Path,

@@ -41,12 +41,12 @@ class Figures:
     names: list[str]
 
 
-def analyse(text: str, top: str, library: Library) -> Figures:
+def analyse(text: str, top: str, library: Library, *, timeout: float | None = None) -> Figures:
     """Area and delay of the netlist ``text``, JSON with the module ``top``.
 
     Raises:
-        ToolError: OpenSTA or the library is missing, or OpenSTA failed.
-        YosysError: Yosys failed.
+        ToolError: OpenSTA or the library is missing, or OpenSTA failed or took more than ``timeout`` seconds.
+        YosysError: Yosys failed, or took more.
         OSError: the cache cannot be written.
     """
     if library.missing:
@@ -63,16 +63,18 @@ def analyse(text: str, top: str, library: Library) -> Figures:
         (place / "netlist.json").write_text(json.dumps(whole))
         (place / "script.tcl").write_text(script)
         statistics = f"tee -q -o area.json stat -json -liberty {liberty}"
-        run_yosys(["read_json netlist.json", statistics, "write_verilog -noattr netlist.v"], place)
+        passes = ["read_json netlist.json", statistics, "write_verilog -noattr netlist.v"]
+        run_yosys(passes, place, timeout=timeout)
         area = json.loads((place / "area.json").read_text())["design"]["area"]
         command = [tool_path("sta") or "sta", "-exit", "-no_splash", "script.tcl"]
-        output = run(command, place, failure="delays could not be told")
+        output = run(command, place, failure="delays could not be told", timeout=timeout)
         (place / _FIGURES).write_text(json.dumps({"area_um2": area, **_read(output)}))
         for name in ("netlist.json", "netlist.v", "script.tcl", "area.json"):
             (place / name).unlink()
 
     key = cache.key([json.dumps(whole), script, yosys_version(), sta_version(), liberty.read_text()])
-    return Figures(**json.loads((cache.built(f"delay-{key}", build) / _FIGURES).read_text()))
+    place = cache.built(f"delay-{key}", build, timeout=timeout)
+    return Figures(**json.loads((place / _FIGURES).read_text()))
 
 
 def sta_version() -> str:

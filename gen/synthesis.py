@@ -88,7 +88,7 @@ def synthesise_verilog(
         *(*sources.values(), *commands, *target.files.values()),
         *(yosys_version(), Path(netlist.__file__).read_text()),
     ]
-    place = cache.built(f"netlist-{cache.key(parts)}", build)
+    place = cache.built(f"netlist-{cache.key(parts)}", build, timeout=timeout)
     text = (place / _NETLIST).read_text()
     counts = netlist.count(json.loads(text)["modules"][design.name], target.cells)
     return Synthesised(design, text, counts, float((place / _SECONDS).read_text()))
@@ -112,13 +112,18 @@ def estimate(design: Design, target: Target, *, timeout: float | None = None) ->
         run_yosys(passes, place, timeout=timeout)
         (place / "design.v").unlink()
 
-    place = cache.built(f"estimate-{cache.key([verilog, *commands, yosys_version()])}", build)
+    name = f"estimate-{cache.key([verilog, *commands, yosys_version()])}"
+    place = cache.built(name, build, timeout=timeout)
     types = json.loads((place / _STATISTICS).read_text())["design"]["num_cells_by_type"]
     return netlist.count_types(types, target.cells)
 
 
-def frame(synthesised: Synthesised, target: Target) -> str:
-    """The netlist, as JSON, of a frame with four pins and the design in it, unchanged (gen/fit.v.jinja)."""
+def frame(synthesised: Synthesised, target: Target, *, timeout: float | None = None) -> str:
+    """The netlist, as JSON, of a frame with four pins and the design in it, unchanged (gen/fit.v.jinja).
+
+    Raises:
+        As `synthesise`.
+    """
     design = synthesised.design
     interface = manifest(design, "")
     verilog, stub = _frame_verilog(design.name, interface)
@@ -127,12 +132,11 @@ def frame(synthesised: Synthesised, target: Target) -> str:
     def build(place: Path) -> None:
         (place / "fit.v").write_text(verilog)
         (place / "stub.v").write_text(stub)
-        run_yosys(
-            ["read_verilog -lib stub.v", "read_verilog fit.v", *commands, f"write_json {_NETLIST}"], place
-        )
+        passes = ["read_verilog -lib stub.v", "read_verilog fit.v", *commands, f"write_json {_NETLIST}"]
+        run_yosys(passes, place, timeout=timeout)
 
     name = f"frame-{cache.key([verilog, stub, *commands, yosys_version()])}"
-    whole = json.loads((cache.built(name, build) / _NETLIST).read_text())
+    whole = json.loads((cache.built(name, build, timeout=timeout) / _NETLIST).read_text())
     outer = whole["modules"]["fit"]
     netlist.insert(outer, "dut", synthesised.module)
     return json.dumps({"creator": whole["creator"], "modules": {"fit": outer}})

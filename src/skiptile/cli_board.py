@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from skiptile.console import check_writable, mistakes, progress_lines, stderr, stdout, write_json
-from skiptile.options import DESIGN, JSON, OUTPUT
+from skiptile.options import DESIGN, JSON, OUTPUT, TIMEOUT
 from skiptile.report import plain
 
 if TYPE_CHECKING:  # what is slow to import, and needed for no other command
@@ -46,6 +46,7 @@ _CELLS = {"lut": "LUTs", "ff": "flip-flops", "dsp": "DSP blocks", "bram": "block
     type=click.IntRange(0),
     help="Of the reductions, of the pauses between beats, and of place and route.",
 )
+@TIMEOUT
 @click.option("--no-bitstream", is_flag=True, help="Write the sources and simulate them; no synthesis.")
 @JSON
 def board(
@@ -54,6 +55,7 @@ def board(
     board_name: str,
     jobs: int,
     seed: int,
+    timeout: float,
     no_bitstream: bool,
     json_path: Path | None,
 ) -> None:
@@ -100,12 +102,14 @@ def board(
     bitstream = None
     if not no_bitstream:
         with progress_lines() as show:
-            bitstream = make_bitstream(project, seed=seed, progress=show("board", "steps"))
+            bitstream = make_bitstream(project, seed=seed, timeout=timeout, progress=show("board", "steps"))
         stdout.print(_table(project, bitstream))
     for path in write_files(output, {**project.files, **_bitstream_file(project, bitstream)}):
         click.echo(path)
     if bitstream is not None:
         _tell_how_to_load(project, output)
+    elif (output / project.bitstream_file).exists():
+        click.echo(f"{output / project.bitstream_file} is of an earlier run, not of these sources")
     if json_path is not None:
         write_json(json_path, _figures(project, transcript, bitstream, seed))
 

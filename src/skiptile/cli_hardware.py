@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from skiptile.console import check_writable, mistakes, progress_lines, stderr, stdout, write_json
-from skiptile.options import DESIGN, JSON, NAMING, OUTPUT
+from skiptile.options import DESIGN, JSON, NAMING, OUTPUT, TIMEOUT
 
 EXPORT_NAMES = ("vivado", "quartus", "fusesoc")
 
@@ -29,14 +29,7 @@ EXPORT_NAMES = ("vivado", "quartus", "fusesoc")
     type=click.IntRange(1, 100),
     help="Placements, side by side: Fmax is their median, and their range is told.",
 )
-@click.option(
-    "--timeout",
-    default=3600,
-    show_default=True,
-    metavar="SECONDS",
-    type=click.FloatRange(0, min_open=True),
-    help="For synthesis, and for each placement.",
-)
+@TIMEOUT
 @click.option("--compare", is_flag=True, help="One DESIGN: set the dense design of its geometry before it.")
 @JSON
 def synth(
@@ -64,10 +57,18 @@ def synth(
 
     with mistakes("--target"):
         find_target(target)
+    if compare and len(designs) > 1:
+        raise click.UsageError("--compare takes one DESIGN; several are set against the first without it")
     chosen = [read_design(path) for path in designs]
-    if compare and len(chosen) == 1:
+    if compare:
         with mistakes("--compare"):
             chosen.insert(0, dense_sister(chosen[0]))
+    names = [design.name for design in chosen]
+    for path, name in zip(designs, names, strict=False):
+        if names.count(name) > 1:
+            raise click.UsageError(
+                f"{path}: several designs are named {name}, so nobody could tell them apart"
+            )
     check_writable(json_path, sources=designs)
     with progress_lines() as show:
         reports = [

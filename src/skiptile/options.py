@@ -1,8 +1,17 @@
 """Arguments and options that several commands have."""
 
+import math
 from pathlib import Path
 
 import click
+
+
+def _number(value: float) -> float:
+    """``value``, unless it is NaN, which is in every range."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number of seconds")
+    return value
+
 
 DESIGN = click.argument("design", type=click.Path(path_type=Path))
 JSON = click.option(
@@ -22,6 +31,15 @@ OUTPUT = click.option(
     metavar="DIR",
     type=click.Path(path_type=Path),
     help="Folder for the files; made if it is not there, other files in it are left alone.",
+)
+TIMEOUT = click.option(
+    "--timeout",
+    default=3600,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0, 1e6, min_open=True, max_open=True),
+    callback=lambda ctx, param, value: _number(value),
+    help="For synthesis, and for each placement.",
 )
 NAMING = click.option(
     "--naming",

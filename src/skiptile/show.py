@@ -38,8 +38,10 @@ def catalogue(what: str) -> dict[str, str]:
     if what == "formats":
         return {name: format.description for name, format in FORMATS.items()}
     if what == "targets":
-        return {
-            name: target.description + (f" ({target.missing})" if target.missing else "")
-            for name, target in TARGETS.items()
-        }
+        return {name: target.description for name, target in TARGETS.items()}
     return {name: str(make.__doc__).splitlines()[0] for name, make in WORKLOADS.items()}
+
+
+def missing_tools() -> dict[str, str]:
+    """What each target lacks here, and how to install it; none of those that can run."""
+    return {name: target.missing for name, target in TARGETS.items() if target.missing}

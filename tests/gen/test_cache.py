@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from skiptile.gen import cache
+from skiptile.gen.processes import ToolError
 
 # Builds "b" as its command line says, and prints what it holds.
 SCRIPT = """
@@ -48,6 +50,29 @@ def test_two_processes_build_once(tmp_path):
     processes = [start(tmp_path / "log", 1) for _ in range(2)]
     assert [process.communicate()[0] for process in processes] == [b"['whole']\n"] * 2
     assert (tmp_path / "log").read_text() == "built\n"
+
+
+def test_waiting_for_another_process_ends(tmp_path):
+    process = start(tmp_path / "log", 60)
+    while not (tmp_path / "log").exists():
+        time.sleep(0.02)
+    try:
+        sentence = r"^another process is making this b and was not done after 0\.1 seconds$"
+        with pytest.raises(ToolError, match=sentence):
+            cache.built("b", lambda _: pytest.fail("built"), timeout=0.1)
+        stop = threading.Event()
+        stop.set()
+        with pytest.raises(ToolError, match=r"^stopped$"):
+            cache.built("b", lambda _: pytest.fail("built"), stop=stop)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_file_in_the_place_of_the_cache(tmp_path, folder):
+    folder.write_text("")
+    with pytest.raises(NotADirectoryError, match="the cache is to be a folder"):
+        cache.built("b", lambda _: None)
 
 
 def test_killed_build_leaves_no_entry_and_the_next_one_clears_up(tmp_path, folder):

@@ -231,6 +231,8 @@ def test_placements():
     assert result["critical_path"] == {"from": "a", "to": "b", "ns": 2.75, "through": ["a", "x.sum", "b"]}
     assert result["frame_limits"] is False
     assert of_placements([100.0, 110.0])["fmax_median_mhz"] == 105.0
+    aliased = [step | {"net": "given"} if step["kind"] == "routing" else step for step in PATH]
+    assert of_placements([1.0], aliased)["critical_path"]["through"] == ["a", "x.sum", "b"]
 
 
 @pytest.mark.parametrize("place", [0, -1])

@@ -157,7 +157,9 @@ def test_bad_part(tmp_path, to, part):
 
 def test_bad_family_or_tool(tmp_path):
     exported(tmp_path, "quartus", part="EPM7128SLC84-15")  # Quartus itself knows the family
-    with pytest.raises(ValueError, match=r"^part must begin with one of 5AGZ, .*, not 'EPM7128S'$"):
+    with pytest.raises(
+        ValueError, match=r"^part must be one for Vivado or begin with one of 5AGZ, .*, not 'EPM7128S'$"
+    ):
         exported(tmp_path, "fusesoc", part="EPM7128S")
     with pytest.raises(ValueError, match=r"^to must be one of 'vivado', 'quartus', 'fusesoc', not 'ise'$"):
         exported(tmp_path, "ise")

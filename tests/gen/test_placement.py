@@ -91,6 +91,14 @@ def test_out_of_time(router):
         place("a netlist", router("sleep 60"), [1], timeout=0.3)
 
 
+def test_the_first_failure_is_told_at_once(router, monkeypatch):
+    monkeypatch.setattr("skiptile.gen.placement.cores", lambda: 2)
+    start = time.monotonic()
+    with pytest.raises(ToolError, match=r"^seed 2 .*: ERROR: no$"):
+        place("a netlist", router("[ $seed = 2 ] && { echo ERROR: no; exit 1; }; sleep 60"), [1, 2])
+    assert time.monotonic() - start < 30
+
+
 def test_one_failure_ends_the_others(router):
     start = time.monotonic()
     with pytest.raises(ToolError, match=r"^seed 1 .*: ERROR: no$"):
