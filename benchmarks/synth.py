@@ -20,7 +20,7 @@ from measuring import print_table
 from skiptile.gen.cost import report
 from skiptile.gen.design import Design
 from skiptile.golden.files import write_atomically
-from skiptile.golden.interconnect import INTERCONNECTS
+from skiptile.golden.interconnect import INTERCONNECTS, steps_ahead
 from skiptile.golden.mac_tile import MacTileParams, predict_speedup
 from skiptile.golden.systolic_tile import SystolicTileParams
 
@@ -50,7 +50,7 @@ class Tile:
 def tiles() -> dict[str, Tile]:
     """What is measured, by name; each dense tile before those that are set against it."""
     every = [(name, contexts) for name in INTERCONNECTS for contexts in (1, 2)]
-    some = [("tensordash", 2), ("two-level-5", 2)]
+    some = [("tensordash", 2), ("two-level-5", 2), ("two-level-7", 2)]
     return dict(
         [
             *_mac_tiles(1, every, seeds=3),
@@ -70,7 +70,8 @@ def _mac_tiles(
     options: dict[str, Any] = {"rows": size, "columns": size, "lanes": 16, **FORMATS.get(number_format, {})}
     yield dense, Tile(MacTileParams(**options, lookahead=0), dense, seeds)
     for interconnect, contexts in sparse:
-        params = MacTileParams(**options, interconnect=interconnect, contexts=contexts)
+        ahead = steps_ahead(interconnect)
+        params = MacTileParams(**options, lookahead=ahead, interconnect=interconnect, contexts=contexts)
         name = interconnect if contexts == 1 else f"{interconnect}-{contexts}-contexts"
         yield f"{name}-{suffix}", Tile(params, dense, seeds)
 

@@ -14,12 +14,13 @@ Move = tuple[int, int]
 _TENSORDASH = ((0, 0), (1, 0), (2, 0), (1, -1), (1, 1), (2, -2), (2, 2), (1, -3))
 _TENSORDASH_SIM = ((0, 0), (1, -1), (1, 0), (1, 1), (1, 3), (2, -2), (2, 0), (2, 2))
 
-# Found by search for 16 lanes and two steps ahead, named by their levels there and their moves: the fewer
-# levels, the shorter the scheduler's loop; the fewer moves, the smaller its multiplexers.
+# Found by search for 16 lanes and as many steps ahead as they have, named by their levels there and their
+# moves: the fewer levels, the shorter the scheduler's loop; the fewer moves, the smaller its multiplexers.
 _FOUND = {
     "one-level-3": ((0, 0), (1, -5), (2, 5)),
     "two-level-4": ((0, 0), (1, -2), (1, -1), (2, 6)),
     "two-level-5": ((0, 0), (1, -1), (1, 0), (2, 6), (2, -7)),
+    "two-level-7": ((0, 0), (1, 6), (1, -5), (2, 4), (2, 5), (3, 6), (3, 3)),
     "four-level-6": ((0, 0), (1, -7), (1, 6), (1, 7), (2, -8), (2, 2)),
     "four-level-8": ((0, 0), (1, -5), (1, 5), (1, -2), (1, -4), (2, 4), (2, -7), (2, 6)),
     "four-level-9": ((0, 0), (1, 4), (1, 7), (1, -3), (1, 2), (2, 0), (2, -2), (2, -1), (2, -7)),
@@ -32,6 +33,7 @@ INTERCONNECTS = {
     "one-level-3": "three moves in one level: the smallest of those that leave their lane",
     "two-level-4": "four moves in two levels",
     "two-level-5": "five moves in two levels: the most products per second and LUT",
+    "two-level-7": "seven moves in two levels, for lookahead = 3: the most products per second on an FPGA",
     "four-level-6": "six moves in four levels: as fast as the paper's in cycles, with fewer inputs",
     "four-level-8": "eight moves in four levels: 6 % faster in cycles than the paper's",
     "four-level-9": "nine moves in four levels: the fastest in cycles, 9 % above the paper's",
@@ -43,6 +45,11 @@ def named_moves(name: str, lookahead: int) -> tuple[Move, ...]:
     if name == "lookahead":
         return tuple((step, 0) for step in range(lookahead + 1))
     return {"tensordash": _TENSORDASH, "tensordash-sim": _TENSORDASH_SIM, **_FOUND}[name]
+
+
+def steps_ahead(name: str) -> int:
+    """The ``lookahead`` that the named list is for."""
+    return max(step for step, _ in named_moves(name, 2))
 
 
 def cut_moves(moves: tuple[Move, ...], lanes: int, lookahead: int) -> tuple[Move, ...]:

@@ -268,12 +268,18 @@ class MacTileParams:
         """
         if not self.lookahead:
             return 0
-        return 3 if self.contexts == 1 else 7
+        return 3 if self.contexts == 1 else 8
+
+    @property
+    def window_latency(self) -> int:
+        """From where the window is to its operands: with two contexts they pass one more register."""
+        return self.contexts
 
     @property
     def element_latency(self) -> int:
         """From an issue to its sum in the accumulator."""
-        operands = 4 if self.lookahead else 1  # select, window and two for operands; operands alone
+        # select, the window and two for operands; operands alone
+        operands = 1 + self.window_latency + 2 if self.lookahead else 1
         return operands + self.arithmetic.multiply_latency + self.tree_levels + 1
 
     @property

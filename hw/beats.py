@@ -5,6 +5,7 @@ from amaranth.lib.memory import Memory
 
 from skiptile.golden.mac_tile import BUFFER_BEATS, MacTileParams
 from skiptile.hw.contexts import Contexts
+from skiptile.hw.pipeline import delayed
 
 BEAT_BITS = (BUFFER_BEATS - 1).bit_length()
 
@@ -75,6 +76,14 @@ class Beats:
                     taken & Mux(mine[1], last, behind | last),
                     Mux(mine[1], Cat(facts, Const(0, 1)), Mux(behind, Cat(full, Const(0, 1)), void)),
                 ),
+            ]
+            # Deciding whose beat it is leaves no time to store what is known of it in the same cycle.
+            known = [
+                (
+                    delayed(m, event, 1, name=f"known{c}"),
+                    delayed(m, told, 1, name=f"facts{c}", reset_less=True),
+                )
+                for c, (event, told) in enumerate(known)
             ]
         for beat, stores in zip(newest.all, self._stores, strict=True):
             m.d.sync += beat.eq(beat + stores)

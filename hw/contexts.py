@@ -27,9 +27,10 @@ class Contexts:
         self.early: Value = Const(0)
         self.late: Value = Const(0)
         if count > 1:
-            early = Signal(name="early_context")
-            m.d.sync += early.eq(~early)
-            self.early, self.late = early, ~early
+            # A register each, as both go to very many places.
+            early, late = Signal(name="early_context", init=1), Signal(name="late_context")
+            m.d.sync += [early.eq(~early), late.eq(~late)]
+            self.early, self.late = early, late
 
     @property
     def leads(self) -> Value:

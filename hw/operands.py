@@ -36,10 +36,11 @@ def selected(window: Value, select: Value, params: MacTileParams, width: int) ->
 class ScheduledOperands(Block):
     """The scheduled operands of a row: each lane's own of its window, zero for a lane without a pair.
 
-    Latency: from ``select`` 3 cycles to ``operands``; to ``pairs`` 1, and those of the adder tree.
+    Latency: from ``select`` that of the window and 2 cycles to ``operands``; to ``pairs`` 1, and those of the
+    adder tree.
 
     Members:
-        window: the row's window, one cycle after ``select``.
+        window: the row's window, `MacTileParams.window_latency` cycles after ``select``.
         select: for each lane one bit for each of its moves: that whose pair it takes.
         late_select: ``select`` when the window is there.
         operands: the lanes' operands.
@@ -71,12 +72,9 @@ class ScheduledOperands(Block):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         params = self.params
-        select = Signal(len(self.select), reset_less=True)
+        select = delayed(m, self.select, params.window_latency, name="select", reset_less=True)
         taken = Signal(params.lanes, reset_less=True)
-        m.d.sync += [
-            select.eq(self.select),
-            taken.eq(Cat(moves.any() for moves in words(self.select, len(params.moves)))),
-        ]
+        m.d.sync += taken.eq(Cat(moves.any() for moves in words(self.select, len(params.moves))))
         operands = Cat(selected(self.window, select, params, params.arithmetic.b.bits))
         m.d.comb += [
             self.late_select.eq(select),

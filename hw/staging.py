@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.beats import address_bits
 from skiptile.hw.hierarchy import Block
-from skiptile.hw.pipeline import one_of
+from skiptile.hw.pipeline import delayed, one_of
 
 
 def rotated(slots: Sequence[Value], head: Value) -> list[Value]:
@@ -72,7 +72,7 @@ def filled(window: Sequence[Value], incoming: Sequence[Value], refills: Value, a
 class StagingWindow(Block):
     """The operand window of one row, of operands "b", or column, of operands "a".
 
-    Latency: 1 cycle from an address to ``window``.
+    Latency: `MacTileParams.window_latency` cycles from an address to ``window``.
 
     Members:
         write, write_beat, data: store a beat's steps, slot by slot.
@@ -111,6 +111,7 @@ class StagingWindow(Block):
         m = Module()
         steps = self.params.window_steps
         bits = self.step_bits
+        early = self.params.window_latency - 1  # registers between memories and multiplexers
         slots = []
         for slot in range(steps):
             memory = Memory(shape=bits, depth=1 << address_bits(self.params), init=[])
@@ -122,9 +123,9 @@ class StagingWindow(Block):
                 write.data.eq(self.data.word_select(slot, bits)),
                 read.addr.eq(self.read_beats.word_select(slot, address_bits(self.params))),
             ]
-            slots.append(read.data)
+            slots.append(delayed(m, read.data, early, name=f"slot{slot}", reset_less=True))
         window = Signal(len(self.window), reset_less=True)
-        positions = rotated(slots, self.head)
+        positions = rotated(slots, delayed(m, self.head, early, name="head", reset_less=True))
         m.d.sync += window.eq(Cat(positions[step] for step in self.params.reached_steps))
         m.d.comb += self.window.eq(window)
         return m

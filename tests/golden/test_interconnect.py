@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from skiptile.golden.interconnect import INTERCONNECTS, check_moves, cut_moves, derive_levels, named_moves
+from skiptile.golden.interconnect import (
+    INTERCONNECTS,
+    check_moves,
+    cut_moves,
+    derive_levels,
+    named_moves,
+    steps_ahead,
+)
 
 # The levels published for 16 lanes (TensorDash, MICRO 2020).
 PUBLISHED = ((0, 5, 10), (1, 6, 11), (2, 7, 12), (3, 8, 13), (4, 9, 14), (15,))
@@ -17,7 +24,9 @@ def test_published_levels(name):
 @pytest.mark.parametrize("name", [name for name in INTERCONNECTS if "-level-" in name])
 def test_names_say_levels_and_moves_at_16_lanes(name):
     levels, moves = name.split("-level-")
-    cut = cut_moves(named_moves(name, 2), 16, 2)
+    ahead = steps_ahead(name)
+    cut = cut_moves(named_moves(name, ahead), 16, ahead)
+    assert ahead == (3 if name == "two-level-7" else 2)
     assert len(cut) == int(moves)
     assert len(derive_levels(cut, 16)) == {"one": 1, "two": 2, "four": 4}[levels]
 

@@ -47,7 +47,8 @@ NAMES = ", ".join(repr(name) for name in FORMATS)
             {"interconnect": "ring"},
             ValueError,
             "interconnect must be one of 'tensordash', 'tensordash-sim', 'lookahead', 'one-level-3', "
-            "'two-level-4', 'two-level-5', 'four-level-6', 'four-level-8', 'four-level-9', not 'ring'",
+            "'two-level-4', 'two-level-5', 'two-level-7', 'four-level-6', 'four-level-8', 'four-level-9', "
+            "not 'ring'",
         ),
         ({"contexts": 0}, ValueError, "contexts must be an integer from 1 to 2, not 0"),
         ({"contexts": 3}, ValueError, "contexts must be an integer from 1 to 2, not 3"),
