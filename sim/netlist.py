@@ -17,8 +17,7 @@ NETLISTS = {"generic": "generic", "ecp5": "ecp5-85k"}
 _MODELS = ("cells_sim.v", "common_sim.vh", "ccu2c_sim.vh")
 _LINT_OFF = "/* verilator lint_off UNOPTFLAT */\n"  # bits of one vector that depend on each other are no loop
 _LINES = re.MULTILINE | re.DOTALL
-_MULTIPLIER = Path(__file__).with_name("mult18x18d.v")
-_NO_BLOCK_RAM = "block RAMs stand as LUT RAMs: there is no model of them to simulate"
+_OURS = {name: Path(__file__).with_name(f"{name.lower()}.v") for name in ("MULT18X18D", "DP16KD")}
 
 
 def verify_netlist(design: Design, netlist: str, **options: Any) -> Outcome:
@@ -31,13 +30,12 @@ def verify_netlist(design: Design, netlist: str, **options: Any) -> Outcome:
     Raises:
         As `netlist_verilog` and `verify_design`.
     """
-    verilog, notes = netlist_verilog(design, netlist)
-    outcome = verify_design(design, verilog=verilog, **options)
-    return replace(outcome, notes=[f"verified: the {netlist} netlist", *notes, *outcome.notes])
+    outcome = verify_design(design, verilog=netlist_verilog(design, netlist), **options)
+    return replace(outcome, notes=[f"verified: the {netlist} netlist", *outcome.notes])
 
 
-def netlist_verilog(design: Design, netlist: str) -> tuple[str, list[str]]:
-    """The netlist of ``design`` as Verilog, with models of its cells, and notes for the user.
+def netlist_verilog(design: Design, netlist: str) -> str:
+    """The netlist of ``design`` as Verilog, with models of its cells.
 
     Args:
         netlist: one of `NETLISTS`: gates, or the cells of ECP5, with the registers inside DSP blocks.
@@ -49,27 +47,23 @@ def netlist_verilog(design: Design, netlist: str) -> tuple[str, list[str]]:
     """
     if netlist not in NETLISTS:
         raise ValueError(f"netlist must be one of {', '.join(NETLISTS)}, not {netlist!r}")
-    target, notes = TARGETS[NETLISTS[netlist]], []
-    synthesised = synthesise(design, target)
-    if synthesised.counts["bram"]:
-        synthesised = synthesise(design, replace(target, synthesis=f"{target.synthesis} -nobram"))
-        notes.append(_NO_BLOCK_RAM)
+    synthesised = synthesise(design, TARGETS[NETLISTS[netlist]])
     with tempfile.TemporaryDirectory(prefix="skiptile-") as folder:
         place = Path(folder)
         (place / "netlist.json").write_text(synthesised.text)
         run_yosys(["read_json netlist.json", "write_verilog -noattr netlist.v"], place)
         text = (place / "netlist.v").read_text()
-    return _LINT_OFF + text + (_ecp5_models(text) if netlist == "ecp5" else ""), notes
+    return _LINT_OFF + text + (ecp5_models(text) if netlist == "ecp5" else "")
 
 
-def _ecp5_models(netlist: str) -> str:
-    """Models of the cells in ``netlist``: Yosys' own, read where they lie, and ours of the multiplier."""
+def ecp5_models(netlist: str) -> str:
+    """Models of the cells in ``netlist``: Yosys' own, read where they lie, and `_OURS`."""
     folder = Path(str(files("pyosys"))) / "share" / "ecp5"
     text = "\n".join((folder / name).read_text() for name in _MODELS)
     text = re.sub(r"^\s*specify$.*?^\s*endspecify$", "", text, flags=_LINES)
     text = re.sub(r"^\tinitial (?:[^\n]*;$|begin$.*?^\tend$)", "", text, flags=_LINES)  # reset alone must do
     models = {name: model for model, name in re.findall(r"(^module (\w+).*?^endmodule)", text, _LINES)}
-    models["MULT18X18D"] = _MULTIPLIER.read_text()
+    models |= {name: path.read_text() for name, path in _OURS.items()}
     needed: dict[str, str] = {}
     found = [netlist]
     while found:  # models are made of others
