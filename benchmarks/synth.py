@@ -166,6 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         result = report(design, TARGET, seeds=tile.seeds)
         results[name] = result | {"dense": tile.dense, "schedule": schedule_of(tile.params)}
         print(f"{name}: {result['lut']:,} LUTs, {result['fmax_median_mhz']:.0f} MHz", flush=True)
+        results = {name: results[name] for name in tiles() if name in results}
         write_atomically(options.output, (json.dumps(results, indent=1) + "\n").encode())
     show(results)
     if options.compare:

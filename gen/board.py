@@ -11,7 +11,7 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]  # not in the stub
 from skiptile import __version__
 from skiptile.gen import cache
 from skiptile.gen.boards import BAUD, BOARDS, PACKAGE, PACKER, Constraints, read_constraints
-from skiptile.gen.cost import DesignTooBig, Progress, check_capacity, find_target
+from skiptile.gen.cost import DesignTooBig, Progress, check_capacity, check_estimate, find_target
 from skiptile.gen.design import Design
 from skiptile.gen.generate import make_files
 from skiptile.gen.placement import achieved_mhz, read_report, routed, router_version
@@ -250,6 +250,7 @@ def make_bitstream(
         if not tool_path(tool):
             raise ToolError(f"{tool} is missing: {PACKAGE}")
     progress(0, 2, f"{project.design.name}: synthesis")
+    check_estimate(project.design, project.board, target, timeout=timeout)
     synthesised = _synthesise(project, target, timeout)
     check_capacity(project.design.name, synthesised.counts, project.board, target)
     progress(1, 2, f"{project.design.name}: place and route")

@@ -75,9 +75,7 @@ def report(
         raise ToolError(chosen.missing)
     steps = 1 + (seeds if isinstance(chosen.timing, Router) else 0)
     progress(0, steps, f"{design.name}: synthesis")
-    if chosen.capacity and design.params.capacities.get("multipliers", 0) >= MANY_MULTIPLIERS:
-        counts = synthesis.estimate(design, chosen, timeout=timeout)
-        check_capacity(design.name, counts, target, chosen, part=SURE_PART)
+    check_estimate(design, target, chosen, timeout=timeout)
     synthesised = synthesis.synthesise(design, chosen, timeout=timeout)
     check_capacity(design.name, synthesised.counts, target, chosen)
     following = {Router: "place and route", Library: "delays"}.get(type(chosen.timing), "synthesis")
@@ -111,6 +109,18 @@ def report(
     result["seconds"] = round(result["seconds"], 1)
     result["throughput"] = throughput(design, result)
     return result
+
+
+def check_estimate(design: Design, device: str, target: Target, *, timeout: float | None = None) -> None:
+    """Raise `DesignTooBig` before a long synthesis, if what is estimated is well beyond the device.
+
+    Args:
+        device: its name.
+        timeout: seconds.
+    """
+    if target.capacity and design.params.capacities.get("multipliers", 0) >= MANY_MULTIPLIERS:
+        counts = synthesis.estimate(design, target, timeout=timeout)
+        check_capacity(design.name, counts, device, target, part=SURE_PART)
 
 
 def _counts_of_frame(text: str, target: Target) -> dict[str, int | None]:
