@@ -19,7 +19,7 @@ OPTIONS = {
     "geometry": [(1, 1), (1, 4), (2, 2), (3, 5), (4, 4)],
     "lanes": [1, 3, 4, 8, 16],
     "lookahead": [0, 1, 2, 3],
-    "interconnect": ["tensordash", "tensordash-sim", "lookahead", "two-level-5"],
+    "interconnect": ["tensordash", "tensordash-sim", "lookahead", "two-level-7"],
     "side": ["b", "both"],
     "output": ["row", "all rows"],
     "contexts": [1, 2],
