@@ -26,6 +26,7 @@ TILES: dict[str, dict[str, Any]] = {
     "dense": {"lookahead": 0},
     "two-level-5": {"interconnect": "two-level-5"},
     "two-level-5, 2 contexts": {"interconnect": "two-level-5", "contexts": 2},
+    "two-level-7, 2 contexts": {"interconnect": "two-level-7", "lookahead": 3, "contexts": 2},
     "tensordash": {"interconnect": "tensordash"},
     "tensordash, 2 contexts": {"interconnect": "tensordash", "contexts": 2},
 }
