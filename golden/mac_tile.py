@@ -224,6 +224,24 @@ class MacTileParams:
         """Steps of the longest reduction."""
         return -(-self.max_reduction // self.lanes)
 
+    def _limits(self) -> list[str]:
+        wraps = f"A reduction of more than {self.max_reduction} products wraps the accumulators."
+        if self.longest_reduction == self.max_reduction:
+            return [wraps]
+        return [wraps, f"A reduction of more than {self.longest_reduction} products may never end."]
+
+    @property
+    def longest_reduction(self) -> int:
+        """Products of the longest reduction that may be sent.
+
+        With two contexts beats are stored in turn, and the half that is drained faster may wait for one that
+        finds no room beside the other half's, which waits for it in turn. So a reduction's beats must all
+        have room.
+        """
+        if self.contexts == 1 or not self.lookahead:
+            return self.max_reduction
+        return min(self.max_reduction, self.contexts * (BUFFER_BEATS - 1) * self.window_steps * self.lanes)
+
     @property
     def steps_bits(self) -> int:
         """Width of the counter of steps."""
@@ -354,7 +372,7 @@ class MacTileParams:
             *self.arithmetic.contract,
             f"Every beat of i has count = {self.window_steps} but a reduction's last one, which has last = 1 "
             f"and count from 1 to {self.window_steps}; what stands beyond count is ignored.",
-            f"A reduction of more than {self.max_reduction} products wraps the accumulators.",
+            *self._limits(),
             f"o gives rows 0 .. {self.rows - 1} of a reduction in order, {self.output_rows} in a beat, with "
             "its counters; last marks the final beat.",
             "A raised valid stays, with its payload, until ready; no path leads from any input to any "

@@ -36,6 +36,11 @@ class TileJobs:
             raise ValueError(
                 f"the reduction of K = {self.k} products exceeds max_reduction = {params.max_reduction}"
             )
+        if self.k > params.longest_reduction:
+            raise ValueError(
+                f"the reduction of K = {self.k} products exceeds the {params.longest_reduction} that always "
+                "have room in two contexts"
+            )
         self.params, self.shift = params, shift
         self.steps = -(-self.k // params.lanes)
         self.a_blocks = _blocks(a, params.columns, params.lanes)
