@@ -224,12 +224,6 @@ class MacTileParams:
         """Steps of the longest reduction."""
         return -(-self.max_reduction // self.lanes)
 
-    def _limits(self) -> list[str]:
-        wraps = f"A reduction of more than {self.max_reduction} products wraps the accumulators."
-        if self.longest_reduction == self.max_reduction:
-            return [wraps]
-        return [wraps, f"A reduction of more than {self.longest_reduction} products may never end."]
-
     @property
     def longest_reduction(self) -> int:
         """Products of the longest reduction that may be sent.
@@ -381,6 +375,12 @@ class MacTileParams:
             "result latency + result_beats - 1 clock cycles"
             + (", or one less: its contexts begin in turn." if self.contexts > 1 else "."),
         ]
+
+    def _limits(self) -> list[str]:
+        wraps = f"A reduction of more than {self.max_reduction} products wraps the accumulators."
+        if self.longest_reduction == self.max_reduction:
+            return [wraps]
+        return [wraps, f"A reduction of more than {self.longest_reduction} products may never end."]
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """What else `skiptile show` tells: the scheduler, and the speed-up over dense for random zeros."""

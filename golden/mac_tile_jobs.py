@@ -23,8 +23,8 @@ class TileJobs:
 
     Raises:
         TypeError: operands of another type.
-        ValueError: shapes that do not fit each other, a reduction longer than the accumulators hold, or a
-            shift that is out of range, or for results that have none.
+        ValueError: shapes that do not fit each other, a reduction longer than the accumulators hold or
+            than always has room, or a shift that is out of range, or for results that have none.
     """
 
     def __init__(self, a: np.ndarray, b: np.ndarray, params: MacTileParams, shift: int = 0) -> None:

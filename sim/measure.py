@@ -159,16 +159,15 @@ def _load_tiles(design: Design, engine: str, products: Products) -> _Tiles:
 
 def _check_reduction(layer: LayerTensors, name: str, params: Any) -> None:
     k = layer.lowered(name).products[0][0].shape[1]
-    longest = getattr(params, "longest_reduction", params.max_reduction)  # of a mac-tile
-    if longest < k <= params.max_reduction:
-        raise WorkloadError(
-            f"layer {layer.layer!r}, pass {name}: a reduction of {k} products exceeds the {longest} that "
-            "always have room in two contexts"
-        )
     if k > params.max_reduction:
         raise WorkloadError(
             f"layer {layer.layer!r}, pass {name}: a reduction of {k} products exceeds the design's "
             f"max_reduction = {params.max_reduction}"
+        )
+    if k > params.longest_reduction:
+        raise WorkloadError(
+            f"layer {layer.layer!r}, pass {name}: a reduction of {k} products exceeds the "
+            f"{params.longest_reduction} that always have room in two contexts"
         )
 
 

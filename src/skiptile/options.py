@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 
-def _number(value: float) -> float:
-    """``value``, unless it is NaN, which is in every range."""
+def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Of a callback: ``value``, unless it is NaN, which is in every range."""
     if math.isnan(value):
         raise click.BadParameter("nan is not a number of seconds")
     return value
@@ -38,7 +38,7 @@ TIMEOUT = click.option(
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(0, 1e6, min_open=True, max_open=True),
-    callback=lambda ctx, param, value: _number(value),
+    callback=_number,
     help="For synthesis, and for each placement.",
 )
 NAMING = click.option(

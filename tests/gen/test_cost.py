@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from skiptile.gen import cost, standard_cells
+from skiptile.gen import cost, netlist, standard_cells
 from skiptile.gen.cost import DesignTooBig, check_capacity, report
 from skiptile.gen.design import Design, dense_sister
 from skiptile.gen.placement import Placement
@@ -82,17 +82,8 @@ def test_each_product_has_a_dsp_block(target, type, make):
     module = synthesise(make(), TARGETS[target]).module
     blocks = [cell for cell in module["cells"].values() if fnmatchcase(cell["type"], type)]
     assert len(blocks) == 3
-    pins = [(cell["port_directions"], cell["connections"]) for cell in module["cells"].values()]
-    driven = {
-        bit
-        for directions, bits in pins
-        for port in bits
-        if directions[port] == "output"
-        for bit in bits[port]
-    }
-    driven |= {
-        bit for port in module["ports"].values() if port["direction"] == "input" for bit in port["bits"]
-    }
+    driven = {bit for _, _, bit, is_output in netlist._pins(module) if is_output}
+    driven |= {bit for _, bit in netlist._port_bits(module, "input")}
     for block in blocks:
         for side in "ABCD":
             operand = [

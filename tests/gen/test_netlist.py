@@ -77,14 +77,6 @@ def test_registers_with_enable_or_reset_stay(control):
         assert len(registers_inside(netlist)) == 2
 
 
-def test_registers_that_begin_with_one_stay():
-    one = register(12, 22)
-    one["parameters"]["REGSET"] = "SET"
-    netlist = multiplier(b0=one)
-    absorb_registers(netlist)
-    assert registers_inside(netlist) == {"INPUTA", "OUTPUT"}
-
-
 @pytest.mark.parametrize("first", ["mul", "next"])
 def test_a_register_between_two_multipliers_moves_into_one(first):
     """p <= a * b; o <= p * c: of the registers of p each bit is in the first block or in the second."""
@@ -103,10 +95,11 @@ def test_a_register_between_two_multipliers_moves_into_one(first):
     assert in_first != in_second
 
 
-def test_falling_edges_stay():
-    falling = register(12, 22)
-    falling["parameters"]["CLKMUX"] = "INV"
-    netlist = multiplier(b0=falling)
+@pytest.mark.parametrize(("parameter", "value"), [("CLKMUX", "INV"), ("REGSET", "SET")])
+def test_registers_on_falling_edges_or_that_begin_with_one_stay(parameter, value):
+    other = register(12, 22)
+    other["parameters"][parameter] = value
+    netlist = multiplier(b0=other)
     absorb_registers(netlist)
     assert registers_inside(netlist) == {"INPUTA", "OUTPUT"}
 
