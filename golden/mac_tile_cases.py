@@ -11,6 +11,7 @@ from skiptile.golden.operands import full_scale, random_operands
 from skiptile.golden.schedule import Schedule, schedule
 
 LONGEST = 24  # steps
+UNEVEN_BEATS = 32  # in one reduction
 ZEROS = (0, 0.3, 0.6, 0.9, 1)
 SPECIALS = (0, 0, 0.05, 0.5)  # shares of NaN, infinities and the like
 
@@ -21,9 +22,10 @@ Product = tuple[np.ndarray, np.ndarray]  # a (columns, k) and b (k, rows) of one
 def random_case(params: MacTileParams, jobs: int, seed: int) -> tuple[Arrays, Arrays]:
     """Input payloads of ``jobs`` random reductions, and the output payloads that must follow.
 
-    The first has full-scale operands throughout. Of the others, lengths run from one product to some
-    windows of steps, operands over the format's whole range with its ends favoured, zeros from none to
-    all. What stands beyond a beat's ``count`` is random.
+    The first has full-scale operands throughout, the last beats without a zero and beats of zeros by turns,
+    so that of two contexts one is drained fast and the other slowly. Of the others, lengths run from one
+    product to some windows of steps, operands over the format's whole range with its ends favoured, zeros
+    from none to all. What stands beyond a beat's ``count`` is random.
 
     Returns:
         Per input field an array (beats, *shape), per output field an array (beats, *shape). The stall
@@ -31,7 +33,8 @@ def random_case(params: MacTileParams, jobs: int, seed: int) -> tuple[Arrays, Ar
     """
     rng = np.random.default_rng(seed)
     arithmetic = params.arithmetic
-    products = [_full_scale_product(params), *(_random_product(rng, params) for _ in range(jobs - 1))]
+    products = [_full_scale_product(params), *(_random_product(rng, params) for _ in range(jobs - 2))]
+    products = [*products, _uneven_product(rng, params)][:jobs]
     shifts = (
         rng.integers(0, arithmetic.accumulator_bits, jobs) if arithmetic.shift_bits else np.zeros(jobs, int)
     )
@@ -92,6 +95,17 @@ def _full_scale_product(params: MacTileParams) -> Product:
     return np.full((params.columns, k), a, arithmetic.a.dtype), np.full(
         (k, params.rows), b, arithmetic.b.dtype
     )
+
+
+def _uneven_product(rng: np.random.Generator, params: MacTileParams) -> Product:
+    """One in two beats is all zeros: even ones in the first half, odd ones in the second."""
+    beat_products = params.window_steps * params.lanes
+    k, arithmetic = min(params.max_reduction, UNEVEN_BEATS * beat_products), params.arithmetic
+    beat = np.arange(k) // beat_products
+    full = (beat % 2 == 0) == (beat >= UNEVEN_BEATS // 2)
+    a = random_operands(rng, arithmetic.a, (params.columns, k))
+    b = random_operands(rng, arithmetic.b, (k, params.rows))
+    return a, np.where(full[:, None], b, arithmetic.b.dtype.type(0))
 
 
 def _random_product(rng: np.random.Generator, params: MacTileParams) -> Product:

@@ -23,8 +23,8 @@ class TileJobs:
 
     Raises:
         TypeError: operands of another type.
-        ValueError: shapes that do not fit each other, a reduction longer than the accumulators hold or
-            than always has room, or a shift that is out of range, or for results that have none.
+        ValueError: shapes that do not fit each other, a reduction longer than the accumulators hold, or a
+            shift that is out of range, or for results that have none.
     """
 
     def __init__(self, a: np.ndarray, b: np.ndarray, params: MacTileParams, shift: int = 0) -> None:
@@ -35,11 +35,6 @@ class TileJobs:
         if self.k > params.max_reduction:
             raise ValueError(
                 f"the reduction of K = {self.k} products exceeds max_reduction = {params.max_reduction}"
-            )
-        if self.k > params.longest_reduction:
-            raise ValueError(
-                f"the reduction of K = {self.k} products exceeds the {params.longest_reduction} that always "
-                "have room in two contexts"
             )
         self.params, self.shift = params, shift
         self.steps = -(-self.k // params.lanes)

@@ -6,7 +6,8 @@ one; then all rows advance together over the steps that are drained in every row
 holds a step of the next reduction.
 
 With two contexts a reduction's beats go to two windows in turn. Each part is scheduled as if it were a
-reduction of its own; their issues alternate, context 0 first, until the longer part ends.
+reduction of its own; their issues alternate, context 0 first, until both parts have ended. A context that is
+``lead`` beats ahead of the other, as of two turns ago, rests until the other has come nearer or has ended.
 
 Two implementations say the same: :func:`schedule` element by element, with every selection, and
 :func:`count_cycles` on bit masks, which only counts.
@@ -33,6 +34,8 @@ class ScheduledTile(Protocol):
     @property
     def contexts(self) -> int: ...
     @property
+    def lead(self) -> int: ...
+    @property
     def moves(self) -> tuple[Move, ...]: ...
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]: ...
@@ -45,8 +48,8 @@ class Schedule:
     Attributes:
         cycles: int64 (reductions,), issue cycles of each reduction.
         select: int16 (issues, rows, lanes), index of the move taken, -1 for none.
-        advance: int64 (issues,), steps by which the window of the issue's context advances; 0 once its part
-            has ended.
+        advance: int64 (issues,), steps by which the window of the issue's context advances; 0 when it rests
+            and once its part has ended.
     """
 
     cycles: np.ndarray
@@ -74,14 +77,12 @@ def schedule(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile) -> 
     ]
     if len(parts) == 1:
         return Schedule(*parts[0][1:])
-    cycles = _joined([(there, part_cycles) for there, part_cycles, _, _ in parts])
+    rounds, turns = _joined([(there, cycles, advance) for there, cycles, _, advance in parts], params)
+    cycles = rounds * len(parts)
     select = np.full((cycles.sum(), params.rows, params.lanes), -1, np.int16)
     advance = np.zeros(cycles.sum(), np.int64)
-    firsts = np.cumsum(cycles) - cycles
-    for context, (there, part_cycles, part_select, part_advance) in enumerate(parts):
-        before = np.repeat(np.cumsum(part_cycles) - part_cycles, part_cycles)
-        rounds = np.arange(len(part_advance)) - before
-        issues = np.repeat(firsts[there], part_cycles) + rounds * len(parts) + context
+    for context, (_, _, part_select, part_advance) in enumerate(parts):
+        issues = turns[context] * len(parts) + context
         select[issues], advance[issues] = part_select, part_advance
     return Schedule(cycles, select, advance)
 
@@ -91,12 +92,11 @@ def count_cycles(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile)
     effectual, ends = _checked(effectual, ends, params)
     levels = np.array([sum(1 << lane for lane in level) for level in params.levels], np.uint64)
     moves = np.array(params.moves, np.int64)
-    return _joined(
-        [
-            (there, _count_cycles(effectual[steps], part_ends, levels, moves, params.lookahead))
-            for steps, part_ends, there in _parts(ends, params)
-        ]
-    )
+    parts = [
+        (there, *_count_cycles(effectual[steps], part_ends, levels, moves, params.lookahead))
+        for steps, part_ends, there in _parts(ends, params)
+    ]
+    return parts[0][1] if len(parts) == 1 else _joined(parts, params)[0] * len(parts)
 
 
 Part = tuple[np.ndarray | slice, np.ndarray, np.ndarray | slice]
@@ -120,14 +120,23 @@ def _parts(ends: np.ndarray, params: ScheduledTile) -> list[Part]:
     return parts
 
 
-def _joined(parts: list[tuple[np.ndarray | slice, np.ndarray]]) -> np.ndarray:
-    """Cycles of each reduction, from those of its parts: the contexts issue in turn until all have ended."""
-    if len(parts) == 1:
-        return parts[0][1]
-    longest = np.zeros(len(parts[0][1]), np.int64)  # the first context has a part of every reduction
-    for there, cycles in parts:
-        longest[there] = np.maximum(longest[there], cycles)
-    return longest * len(parts)
+def _joined(
+    parts: list[tuple[np.ndarray | slice, np.ndarray, np.ndarray]], params: ScheduledTile
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """When the issues of two contexts' parts take place.
+
+    Args:
+        parts: for each context which reductions it has a part of, the issues of each, and their advances.
+
+    Returns:
+        Rounds of each reduction, in which each context has a turn; for each context the round of each issue.
+    """
+    cycles = np.zeros((len(parts), len(parts[0][1])), np.int64)  # the first has a part of every reduction
+    for context, (there, part_cycles, _) in enumerate(parts):
+        cycles[context, there] = part_cycles
+    first, second = (advance for _, _, advance in parts)
+    rounds, *turns = _join(cycles, first, second, params.lookahead + 1, params.lead)
+    return rounds, turns
 
 
 def _checked(effectual: np.ndarray, ends: np.ndarray, params: ScheduledTile) -> tuple[np.ndarray, np.ndarray]:
@@ -187,6 +196,34 @@ def _schedule(effectual, ends, order, moves, lookahead):
 
 
 @njit(cache=True)
+def _join(cycles, first, second, beat_steps, lead):
+    rounds = np.zeros(cycles.shape[1], np.int64)
+    turns = np.zeros(len(first), np.int64), np.zeros(len(second), np.int64)
+    issue = [0, 0]
+    now = 0
+    for reduction in range(len(rounds)):
+        stop = [issue[0] + cycles[0, reduction], issue[1] + cycles[1, reduction]]
+        steps = [0, 0]  # of each part that are behind
+        ahead = 0  # beats that the first context is ahead, before this round
+        known = 0  # the same a round earlier
+        start = now
+        while issue[0] < stop[0] or issue[1] < stop[1]:
+            both = issue[0] < stop[0] and issue[1] < stop[1]
+            if issue[0] < stop[0] and not (both and known >= lead):
+                turns[0][issue[0]] = now
+                steps[0] += first[issue[0]]
+                issue[0] += 1
+            if issue[1] < stop[1] and not (both and -known >= lead):
+                turns[1][issue[1]] = now
+                steps[1] += second[issue[1]]
+                issue[1] += 1
+            known, ahead = ahead, steps[0] // beat_steps - steps[1] // beat_steps
+            now += 1
+        rounds[reduction] = now - start
+    return rounds, turns[0], turns[1]
+
+
+@njit(cache=True)
 def _count_cycles(effectual, ends, levels, moves, lookahead):
     steps, rows, lanes = effectual.shape
     full = ~np.uint64(0) >> np.uint64(64 - lanes)
@@ -204,6 +241,8 @@ def _count_cycles(effectual, ends, levels, moves, lookahead):
                 bits |= np.uint64(effectual[step, row, lane]) << np.uint64(lane)
             pending[step, row] = bits
     cycles = np.zeros(np.sum(ends), np.int64)
+    advances = np.zeros(steps, np.int64)
+    issue = 0
     head = 0
     for reduction in range(len(cycles)):
         stop = head
@@ -242,6 +281,8 @@ def _count_cycles(effectual, ends, levels, moves, lookahead):
                 while drained < window and not pending[head + drained, row]:
                     drained += 1
                 advance = min(advance, drained)
+            advances[issue] = advance
             head += advance
+            issue += 1
             cycles[reduction] += 1
-    return cycles
+    return cycles, advances[:issue].copy()

@@ -280,11 +280,6 @@ class SystolicTileParams:
         }
 
     @property
-    def longest_reduction(self) -> int:
-        """Products of the longest reduction that may be sent."""
-        return self.max_reduction
-
-    @property
     def contract(self) -> list[str]:
         """What a user of the ports must know, in sentences."""
         operand = "a[row]" if self.m is None else "a[row][index[column]]"

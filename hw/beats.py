@@ -45,9 +45,8 @@ class Beats:
         self._waiting = [Signal(range(BUFFER_BEATS + 1), name=f"waiting{c}") for c in range(contexts.count)]
         self._next = contexts.bank(BEAT_BITS, "next_beat")
         newest = contexts.bank(BEAT_BITS, "newest_beat")
-        self.ready = Signal(name="room", init=1)  # as of a cycle ago, so there is always room for one more
+        self.ready = Signal(name="room", init=1)
         taken = Signal(name="takes")
-        m.d.sync += self.ready.eq(Cat(held < BUFFER_BEATS - 1 for held in self._held).all())
         m.d.comb += taken.eq(valid & self.ready)
 
         facts = Cat(
@@ -85,8 +84,11 @@ class Beats:
                 )
                 for c, (event, told) in enumerate(known)
             ]
-        for beat, stores in zip(newest.all, self._stores, strict=True):
+        rooms = []  # in each context, for one more beat in the next cycle
+        for beat, held, stores in zip(newest.all, self._held, self._stores, strict=True):
             m.d.sync += beat.eq(beat + stores)
+            rooms.append((held < BUFFER_BEATS - 1) | ((held == BUFFER_BEATS - 1) & ~stores))
+        m.d.sync += self.ready.eq(Cat(rooms).all())
         self.write_beat = address(newest.of(dealt), dealt)
 
         self._known = [event for event, _ in known]
@@ -104,7 +106,7 @@ class Beats:
         m = self._m
         newest = Signal(BEAT_BITS, name=f"known_beat{context}")
         m.d.sync += newest.eq(newest + known)
-        m.submodules[f"facts{context}"] = kept = Memory(shape=len(facts), depth=BUFFER_BEATS, init=[])
+        m.submodules[f"facts{context}"] = kept = Memory(shape=len(facts), depth=1 << BEAT_BITS, init=[])
         write, read = kept.write_port(), kept.read_port(domain="comb")
         m.d.comb += [
             write.en.eq(known),

@@ -23,6 +23,7 @@ from skiptile.golden.mac_tile import MacTileParams
 from skiptile.hw.beats import BEAT_BITS, Beats, address, address_bits
 from skiptile.hw.contexts import Contexts
 from skiptile.hw.hierarchy import Block
+from skiptile.hw.lead import Lead
 from skiptile.hw.pipeline import one_of
 from skiptile.hw.staging import filled, inserted, moved_on, queue_steps
 
@@ -118,6 +119,7 @@ class Sequencer(Block):
         to_late, late = contexts.to_late, contexts.late
         beats = Beats(m, self.params, contexts, valid=self.valid, count=self.count, last=self.last)
         ahead = contexts.bank(1, "ahead", init=1)  # all of the pending reduction's part has issued
+        lead = Lead(m, contexts)
         loaded = contexts.bank(1, "loaded")  # the window holds steps
         consumed = Signal(steps + 1, init=1)
         m.d.comb += self.consumed.eq(consumed)
@@ -175,8 +177,13 @@ class Sequencer(Block):
             bank.set(late, value)
         m.d.comb += self.done.eq(go & contexts.closes & Cat(ahead.all[:-1], now.ahead).all())
         others = zip(ahead.all[:-1], loaded.all[:-1], supplied.all[:-1], strict=True)
-        goes, turns = self._decide(m, contexts, go, turn, [*(_Status(*other) for other in others), now])
-        joins = turns | ~ahead.of(contexts.early) if contexts.count > 1 else Const(1)
+        status = [*(_Status(*other) for other in others), now]
+        rests = lead.rests([each.ahead for each in status])
+        goes, turns = self._decide(m, contexts, go, turn, status, rests)
+        joins = Const(1)
+        if contexts.count > 1:
+            waits = ahead.of(contexts.early) | Mux(contexts.early, lead.rests(ahead.all)[1], rests[0])
+            joins = turns | ~waits
         m.d.sync += takes_part.eq(goes & joins)
 
         # ---- what others see a cycle later ----
@@ -193,6 +200,7 @@ class Sequencer(Block):
         ]
         freed = self._follow(m, contexts, takes_part, part_done, window_ends)
         beats.leave(queue.inserts, freed)
+        lead.follow(go, turn, turns, freed[0])
         m.d.comb += [
             self.ready.eq(beats.ready),
             self.write.eq(beats.ready),
@@ -202,12 +210,19 @@ class Sequencer(Block):
         return m
 
     def _decide(
-        self, m: Module, contexts: Contexts, go: Signal, turn: Signal, status: list["_Status"]
+        self,
+        m: Module,
+        contexts: Contexts,
+        go: Signal,
+        turn: Signal,
+        status: list["_Status"],
+        rests: list[Value],
     ) -> tuple[Value, Value]:
         """Whether all contexts issue in their next turns, and whether with the next reduction.
 
-        They issue together, one after the other, when all have what they need; one that is ahead waits
-        for the others, and then all begin the next reduction. It is decided as the last one's turn closes.
+        They issue together, one after the other, when all have what they need, but for those that rest; one
+        that is ahead waits for the others, and then all begin the next reduction. It is decided as the last
+        one's turn closes.
 
         Returns:
             What ``go`` and ``turn`` become.
@@ -215,7 +230,9 @@ class Sequencer(Block):
         turns = Cat(each.ahead for each in status).all()
         all_supplied = Cat(each.supplied for each in status).all()
         all_loaded = Cat(each.loaded for each in status).all()
-        proceed = Cat(each.ahead | each.supplied for each in status).all()
+        proceed = Cat(
+            each.ahead | rest | each.supplied for each, rest in zip(status, rests, strict=True)
+        ).all()
         input_stall, output_stall = Signal(), Signal()
         decision = [
             (go, Mux(turns, all_supplied & ~self.blocks, proceed)),

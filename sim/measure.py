@@ -164,11 +164,6 @@ def _check_reduction(layer: LayerTensors, name: str, params: Any) -> None:
             f"layer {layer.layer!r}, pass {name}: a reduction of {k} products exceeds the design's "
             f"max_reduction = {params.max_reduction}"
         )
-    if k > params.longest_reduction:
-        raise WorkloadError(
-            f"layer {layer.layer!r}, pass {name}: a reduction of {k} products exceeds the "
-            f"{params.longest_reduction} that always have room in two contexts"
-        )
 
 
 def _geometry(params: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def by_the_paper(effectual, ends, params):
 
 
 def with_two_contexts(effectual, ends, params):
-    """A reduction's beats go to two windows in turn; their issues alternate until both have ended."""
+    """A reduction's beats go to two windows in turn; one that was two beats ahead two rounds ago rests."""
     alone = tile(params.rows, params.lanes, params.lookahead, params.interconnect)
     nothing = (np.full((params.rows, params.lanes), -1), 0)
     issues, cycles = [], []
@@ -80,10 +80,18 @@ def with_two_contexts(effectual, ends, params):
         parts = [
             by_the_paper(effectual[part], np.arange(len(part)) == len(part) - 1, alone)[1] for part in dealt
         ]
-        rounds = max(map(len, parts))
-        for k in range(rounds):
-            issues += [part[k] if k < len(part) else nothing for part in parts]
-        cycles.append(2 * rounds)
+        behind = [[0, 0], [0, 0]]  # steps of each part, after each round
+        count = 0
+        while parts[0] or parts[1]:
+            beats = [steps // params.window_steps for steps in behind[-2]]
+            rests = [parts[1 - c] and beats[c] - beats[1 - c] >= 2 for c in (0, 1)]
+            taken = [
+                part.pop(0) if part and not rest else nothing for part, rest in zip(parts, rests, strict=True)
+            ]
+            issues += taken
+            behind.append([steps + advance for steps, (_, advance) in zip(behind[-1], taken, strict=True)])
+            count += 2
+        cycles.append(count)
         start = stop
     return cycles, issues
 
@@ -106,7 +114,9 @@ def test_published_speed_ups(interconnect, rows):
 def test_three_implementations_agree(rows, lanes, lookahead, interconnect, contexts):
     rng = np.random.default_rng([rows, lanes, lookahead])
     params = tile(rows, lanes, lookahead, interconnect, contexts)
-    effectual, ends = reductions(rng, [1, 2, 3, 4, 17, 1, 30, 8], rows, lanes)
+    effectual, ends = reductions(rng, [1, 2, 3, 4, 17, 1, 30, 8, 90], rows, lanes)
+    beats = np.arange(90) // params.window_steps
+    effectual[-90:][rng.random(90)[beats] < 0.5] = False  # uneven, so that a context rests
     result = schedule(effectual, ends, params)
     described = by_the_paper if contexts == 1 else with_two_contexts
     cycles, issues = described(effectual, ends, params)
@@ -161,6 +171,17 @@ def test_bounds():
     cycles = count_cycles(effectual, ends, params)
     assert np.all(cycles >= -(-lengths // 3))  # an advance never crosses the boundary
     assert np.all(cycles <= lengths)
+
+
+def test_a_context_two_beats_ahead_rests():
+    params = tile(1, 1, 1, contexts=2)  # beats of two steps
+    effectual, ends = np.zeros((24, 1, 1), bool), np.arange(24) == 23
+    effectual[np.arange(24) // 2 % 2 == 1] = True  # the second context's: each takes it two turns
+    result = schedule(effectual, ends, params)
+    # Its lead after 1, 2 .. rounds is 1 1 2 2 2 1 1 1 2; a round sees that of two rounds before.
+    assert result.advance[0::2].tolist() == [2, 2, 2, 2, 0, 0, 0, 2, 2, 0, 0, 0]
+    assert result.advance[1::2].tolist() == [1] * 12
+    assert result.cycles.tolist() == [24]
 
 
 @pytest.mark.parametrize("zeros", [0.3, 0.5, 0.7, 0.9])

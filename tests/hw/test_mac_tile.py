@@ -58,7 +58,7 @@ def test_results_and_counters(params, idle, stall):
 
 @pytest.mark.parametrize(("lookahead", "contexts"), [(0, 1), (2, 1), (5, 1), (1, 2), (2, 2), (5, 2)])
 @pytest.mark.parametrize("zeros", [0.6, 1])
-@pytest.mark.parametrize("steps", [1, 3, 4, 28])
+@pytest.mark.parametrize("steps", [1, 3, 4, 30])
 def test_no_cycle_without_an_issue(steps, lookahead, contexts, zeros):
     """Elapsed cycles are the schedule's and constant latencies, where results are not in the way."""
     rng = np.random.default_rng([steps, lookahead])
@@ -93,16 +93,26 @@ def test_full_scale_operands_for_the_longest_reduction():
         assert run.outputs["result"].item() == -128 * value * (1 << 12)
 
 
-@pytest.mark.parametrize("idle_half", [0, 1])
-@pytest.mark.parametrize("lookahead", [1, 2, 5])
-def test_the_longest_reduction_of_two_contexts_ends(lookahead, idle_half):
-    """Every other beat is all zeros, so one half is drained as fast as it can be and waits for the other."""
+# Which of 40 beats are without a zero; the others are all zeros.
+UNEVEN = {
+    "even": lambda beat, rng: beat % 2 == 0,
+    "odd": lambda beat, rng: beat % 2 == 1,
+    "odd, then none": lambda beat, rng: (beat % 2 == 1) & (beat < 20),
+    "even, then odd": lambda beat, rng: beat % 2 == (beat >= 20),
+    "any": lambda beat, rng: rng.random(40)[beat] < 0.4,
+}
+
+
+@pytest.mark.parametrize("beats", UNEVEN)
+@pytest.mark.parametrize("lookahead", [1, 2, 3, 5])
+def test_two_contexts_wait_for_each_other_by_the_schedule_alone(lookahead, beats):
+    """However uneven the zeros are: one half drained as fast as can be, and no cycle without an issue."""
     params = MacTileParams(rows=1, columns=1, lanes=2, lookahead=lookahead, contexts=2)
-    k = params.longest_reduction
-    assert k < params.max_reduction
-    beat = np.arange(k) // (params.lanes * params.window_steps)
-    b = (beat % 2 != idle_half).astype(np.int8)[:, None]
-    _, run = run_product(params, np.ones((2, k), np.int8), b)
+    beat = np.repeat(np.arange(40), params.lanes * params.window_steps)
+    b = UNEVEN[beats](beat, np.random.default_rng(lookahead)).astype(np.int8)[:, None]
+    jobs, run = run_product(params, np.ones((2, len(b)), np.int8), b)
     assert run.outputs["result"].ravel().tolist() == [b.sum()] * 2
-    with pytest.raises(ValueError, match=rf"exceeds the {k} that always have room in two contexts$"):
-        TileJobs(np.ones((1, k + 1), np.int8), np.ones((k + 1, 1), np.int8), params)
+    cycles = schedule(*jobs.effectual(0, 2), params).cycles
+    assert run.outputs["cycles"].tolist() == cycles.tolist()
+    assert run.elapsed == cycles.sum() + params.issue_latency + params.result_latency
+    assert run.outputs["input_stalls"].sum() == 0

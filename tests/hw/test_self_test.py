@@ -17,7 +17,7 @@ from skiptile.hw import self_test
 from skiptile.hw.mac_tile import MacTile
 from skiptile.hw.self_test import PAUSE_BITS, WORD_BITS, BeatReader, Records, SelfTest, checked_fields
 
-DIVISOR, PERIOD, JOBS = 1, 2500, 7
+DIVISOR, PERIOD, JOBS = 1, 2500, 10
 SMALL = {"rows": 4, "columns": 1, "lanes": 1, "lookahead": 1, "max_reduction": 100}
 PARAMS = MacTileParams(**SMALL)
 LINE = r"skiptile t, run (\d+): (\d+) reductions, (\d+) cycles for (\d+) steps, (\d+) errors(.*)\r\n"

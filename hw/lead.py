@@ -1,0 +1,60 @@
+"""How far ahead of each other two contexts are, and which of them rests.
+
+A beat is taken only when both contexts have room, so one that is far behind keeps beats from the other. If
+that one went on as far as it could, the two would wait for each other, or when depended on the input's pace.
+The golden schedule therefore lets it rest at a lead that the buffer has beats for.
+"""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Const, Module, Signal, Value
+
+from skiptile.golden.mac_tile import LEAD
+from skiptile.hw.contexts import Contexts
+
+DECISIONS = 2  # turns from leaving a beat behind to the first that the lead is known in
+
+
+class Lead:
+    """By how many beats the first context is ahead of the second, and who rests for it."""
+
+    def __init__(self, m: Module, contexts: Contexts) -> None:
+        self._m, self._contexts = m, contexts
+        most = LEAD + DECISIONS
+        self._lead = Signal(range(-most, most + 1), name="lead")
+
+    def rests(self, ended: Sequence[Value]) -> list[Value]:
+        """Whether each context rests in its next turn.
+
+        Args:
+            ended: for each, whether all of its part has issued: then there is none to wait for.
+        """
+        if self._contexts.count == 1:
+            return [Const(0)]
+        return [(self._lead >= LEAD) & ~ended[1], (self._lead <= -LEAD) & ~ended[0]]
+
+    def follow(self, go: Value, turn: Value, turns: Value, left: Value) -> None:
+        """Keep count.
+
+        A round's beats are counted when the next round issues, however long that takes, so that what is
+        known in a round depends on the rounds before and not on when they were.
+
+        Args:
+            go, turn: the contexts issue, and begin a reduction.
+            turns: as the last turn closes, what ``turn`` becomes.
+            left: the early context has left a beat behind in its turn before.
+        """
+        if self._contexts.count == 1:
+            return
+        m = self._m
+        lefts = [Signal(name=f"left_beat{c}") for c in range(2)]
+        # As a reduction begins this is still of the one before.
+        second = lefts[1] | (left & ~turn)
+        with m.If(self._contexts.closes):
+            m.d.sync += lefts[0].eq(lefts[0] | left)
+            with m.If(turns):
+                m.d.sync += [self._lead.eq(0), *(each.eq(0) for each in lefts)]
+        with m.Elif(go):
+            m.d.sync += [self._lead.eq(self._lead + lefts[0] - second), *(each.eq(0) for each in lefts)]
+        with m.Else():
+            m.d.sync += lefts[1].eq(second)
