@@ -1,8 +1,8 @@
 """How far ahead of each other two contexts are, and which of them rests.
 
 A beat is taken only when both contexts have room, so one that is far behind keeps beats from the other. If
-that one went on as far as it could, the two would wait for each other, or when depended on the input's pace.
-The golden schedule therefore lets it rest at a lead that the buffer has beats for.
+that one went on as far as it could, the two would wait for each other. The golden schedule therefore lets it
+rest at a lead that the buffer has beats for.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from amaranth.hdl import Const, Module, Signal, Value
 from skiptile.golden.mac_tile import LEAD
 from skiptile.hw.contexts import Contexts
 
-DECISIONS = 2  # turns from leaving a beat behind to the first that the lead is known in
+TURNS_UNTIL_KNOWN = 2  # from the turn that leaves a beat behind to the first that this is known in
 
 
 class Lead:
@@ -20,7 +20,7 @@ class Lead:
 
     def __init__(self, m: Module, contexts: Contexts) -> None:
         self._m, self._contexts = m, contexts
-        most = LEAD + DECISIONS
+        most = LEAD + TURNS_UNTIL_KNOWN
         self._lead = Signal(range(-most, most + 1), name="lead")
 
     def rests(self, ended: Sequence[Value]) -> list[Value]:
