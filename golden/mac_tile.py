@@ -39,7 +39,6 @@ STALL_BITS = 32  # width of the stall counters; they stay at their largest value
 TALLY_RADIX = 4  # numbers of pairs that are added up in a cycle
 BUFFER_BEATS = 8  # beats of a context in the staging buffer: its window's two and those on the way to it
 MOST_CONTEXTS = 2
-LEAD = 2  # beats by which a context is ahead of the other when it rests
 SIDES = {
     "b": "one scheduler per row skips the zeros of b",
     "both": "1x1 only: a pair is skipped when either operand is zero",
@@ -224,16 +223,6 @@ class MacTileParams:
     def max_steps(self) -> int:
         """Steps of the longest reduction."""
         return -(-self.max_reduction // self.lanes)
-
-    @property
-    def lead(self) -> int:
-        """Beats by which a context is ahead of the other when it rests.
-
-        A constant of the hardware: with `BUFFER_BEATS` of each context, what is behind the one and not yet
-        behind the other always has room, and whatever the one needs next besides. Without any bound (measured
-        by the golden schedule) zeros of 50 to 70 % would be skipped up to 0.7 % faster.
-        """
-        return LEAD
 
     @property
     def steps_bits(self) -> int:

@@ -33,8 +33,8 @@ def random_case(params: MacTileParams, jobs: int, seed: int) -> tuple[Arrays, Ar
     """
     rng = np.random.default_rng(seed)
     arithmetic = params.arithmetic
-    products = [_full_scale_product(params), *(_random_product(rng, params) for _ in range(jobs - 2))]
-    products = [*products, _uneven_product(rng, params)][:jobs]
+    between = (_random_product(rng, params) for _ in range(jobs - 2))
+    products = [_full_scale_product(params), *between, _uneven_product(rng, params)][:jobs]
     shifts = (
         rng.integers(0, arithmetic.accumulator_bits, jobs) if arithmetic.shift_bits else np.zeros(jobs, int)
     )

@@ -84,7 +84,7 @@ class Beats:
                 )
                 for c, (event, told) in enumerate(known)
             ]
-        rooms = []  # in each context, for one more beat in the next cycle
+        rooms = []  # for one more beat in the next cycle, so that none of the places stays empty
         for beat, held, stores in zip(newest.all, self._held, self._stores, strict=True):
             m.d.sync += beat.eq(beat + stores)
             rooms.append((held < BUFFER_BEATS - 1) | ((held == BUFFER_BEATS - 1) & ~stores))

@@ -7,9 +7,9 @@ rest at a lead that the buffer has beats for.
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 
-from skiptile.golden.mac_tile import LEAD
+from skiptile.golden.schedule import LEAD
 from skiptile.hw.contexts import Contexts
 
 TURNS_UNTIL_KNOWN = 2  # from the turn that leaves a beat behind to the first that this is known in
@@ -23,15 +23,16 @@ class Lead:
         most = LEAD + TURNS_UNTIL_KNOWN
         self._lead = Signal(range(-most, most + 1), name="lead")
 
-    def rests(self, ended: Sequence[Value]) -> list[Value]:
-        """Whether each context rests in its next turn.
+    def waits(self, ended: Sequence[Value]) -> list[Value]:
+        """Whether each context lets its next turn pass, if it is not the first of a reduction.
 
         Args:
-            ended: for each, whether all of its part has issued: then there is none to wait for.
+            ended: for each, whether all of its part has issued: then it waits, and the other need not rest.
         """
         if self._contexts.count == 1:
-            return [Const(0)]
-        return [(self._lead >= LEAD) & ~ended[1], (self._lead <= -LEAD) & ~ended[0]]
+            return list(ended)
+        first, second = ended
+        return [first | ((self._lead >= LEAD) & ~second), second | ((self._lead <= -LEAD) & ~first)]
 
     def follow(self, go: Value, turn: Value, turns: Value, left: Value) -> None:
         """Keep count.

@@ -45,7 +45,7 @@ class Sequencer(Block):
         update, advance: the window moves on; by how much, one bit for each advance 1 .. ``lookahead + 1``.
         window_beats, window_head: where the window was a cycle ago: for each slot, its beat; its first slot.
         issue, first, done: a cycle issues; it is its reduction's first; its last. Contexts issue in turn, the
-            first one first, as often as the longer part takes.
+            first one first, until all parts have ended.
         late_issue, late_done, steps: the registered issue, and by how many steps it advances.
         input_stall, output_stall: what kept a pending reduction from issuing, registered.
     """
@@ -178,13 +178,11 @@ class Sequencer(Block):
         m.d.comb += self.done.eq(go & contexts.closes & Cat(ahead.all[:-1], now.ahead).all())
         others = zip(ahead.all[:-1], loaded.all[:-1], supplied.all[:-1], strict=True)
         status = [*(_Status(*other) for other in others), now]
-        rests = lead.rests([each.ahead for each in status])
-        goes, turns = self._decide(m, contexts, go, turn, status, rests)
-        joins = Const(1)
-        if contexts.count > 1:
-            waits = ahead.of(contexts.early) | Mux(contexts.early, lead.rests(ahead.all)[1], rests[0])
-            joins = turns | ~waits
-        m.d.sync += takes_part.eq(goes & joins)
+        waits = lead.waits([each.ahead for each in status])
+        goes, turns = self._decide(m, contexts, go, turn, status, waits)
+        if contexts.count > 1:  # the last one's turn comes when the first one's is decided
+            waits = [*waits[:-1], lead.waits(ahead.all)[-1]]
+        m.d.sync += takes_part.eq(goes & (turns | ~contexts.of(contexts.early, waits)))
 
         # ---- what others see a cycle later ----
         steps_left = total_advance(window_ends)
@@ -216,12 +214,12 @@ class Sequencer(Block):
         go: Signal,
         turn: Signal,
         status: list["_Status"],
-        rests: list[Value],
+        waits: list[Value],
     ) -> tuple[Value, Value]:
         """Whether all contexts issue in their next turns, and whether with the next reduction.
 
-        They issue together, one after the other, when all have what they need, but for those that rest; one
-        that is ahead waits for the others, and then all begin the next reduction. It is decided as the last
+        They issue together, one after the other, when all have what they need, but for those that wait for
+        the others; when the parts of all are done they begin the next reduction. It is decided as the last
         one's turn closes.
 
         Returns:
@@ -230,9 +228,7 @@ class Sequencer(Block):
         turns = Cat(each.ahead for each in status).all()
         all_supplied = Cat(each.supplied for each in status).all()
         all_loaded = Cat(each.loaded for each in status).all()
-        proceed = Cat(
-            each.ahead | rest | each.supplied for each, rest in zip(status, rests, strict=True)
-        ).all()
+        proceed = Cat(wait | each.supplied for wait, each in zip(waits, status, strict=True)).all()
         input_stall, output_stall = Signal(), Signal()
         decision = [
             (go, Mux(turns, all_supplied & ~self.blocks, proceed)),
