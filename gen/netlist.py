@@ -49,7 +49,8 @@ def absorb_registers(netlist: Netlist) -> int:
     """Move the registers around each MULT18X18D into it; returns how many flip-flops are gone.
 
     Yosys uses the block's multiplier alone. Its input and output registers are free, and a path that need not
-    leave the block is shorter. A register moves if all bits of its side have one, without enable or reset.
+    leave the block is shorter. A register moves if all bits of its side have one, without enable or reset,
+    and on the clock of the block's others.
     """
     multipliers = [name for name, cell in netlist["cells"].items() if cell["type"] == "MULT18X18D"]
     if not multipliers:
@@ -85,9 +86,17 @@ class _Wires:
     def register_reading(self, bit: int) -> str | None:
         """The plain flip-flop that alone reads ``bit``."""
         readers = self.readers[bit]
-        if len(readers) != 1 or readers[0][1] != "DI" or not _is_plain(self.cells[readers[0][0]]):
-            return None
-        return readers[0][0]
+        name, pin = readers[0] if len(readers) == 1 else ("", "")
+        return name if name and pin == "DI" and _is_plain(self.cells[name]) else None
+
+    def clock(self, register: str) -> int:
+        return self.cells[register]["connections"]["CLK"][0]
+
+    def together(self, registers: Mapping[str, str | None], clock: int | None) -> dict[str, str]:
+        """``registers`` if all are there and on one clock, which is ``clock`` if that is given; else none."""
+        found = {port: name for port, name in registers.items() if name is not None}
+        clocks = {self.clock(name) for name in found.values()} | ({clock} - {None})
+        return found if len(found) == len(registers) and len(clocks) == 1 else {}
 
     def connect_input(self, pin: Pin, bits: list[Any]) -> None:
         """Let ``pin`` read ``bits``."""
@@ -121,29 +130,27 @@ def _is_plain(cell: Cell) -> bool:
 
 def _absorb(netlist: Netlist, wires: _Wires, name: str) -> None:
     cell = netlist["cells"][name]
-    pins, clock = cell["connections"], None
+    pins, clock = cell["connections"], None  # of the registers that are inside
     for side in "AB":
         bits = {port: pins[port][0] for port in (f"{side}{k}" for k in range(OPERAND_BITS)) if port in pins}
         bits = {port: bit for port, bit in bits.items() if isinstance(bit, int)}
         registers = {port: wires.register_driving(bit) for port, bit in bits.items()}
-        if not registers or None in registers.values():
-            continue
+        registers = wires.together(registers, clock)
         for port, register in registers.items():
-            connections = netlist["cells"][register]["connections"]
-            wires.connect_input((name, port), list(connections["DI"]))
-            clock = connections["CLK"]
-        _switch_on(cell, f"INPUT{side}")
+            clock = wires.clock(register)
+            wires.connect_input((name, port), list(netlist["cells"][register]["connections"]["DI"]))
+        if registers:
+            _switch_on(cell, f"INPUT{side}")
     bits = {port: pins[port][0] for port in (f"P{k}" for k in range(PRODUCT_BITS)) if port in pins}
     bits = {port: bit for port, bit in bits.items() if wires.readers[bit]}
-    registers = {port: wires.register_reading(bit) for port, bit in bits.items()}
-    inside = {port: register for port, register in registers.items() if register is not None}
-    if registers and inside == registers:
-        for port, register in inside.items():
-            clock = netlist["cells"][register]["connections"]["CLK"]
-            wires.take_over((name, port), register)
+    registers = wires.together({port: wires.register_reading(bit) for port, bit in bits.items()}, clock)
+    for port, register in registers.items():
+        clock = wires.clock(register)
+        wires.take_over((name, port), register)
+    if registers:
         _switch_on(cell, "OUTPUT")
     if clock is not None:
-        for port, bits_of in (("CLK0", list(clock)), ("CE0", ["1"]), ("RST0", ["0"])):
+        for port, bits_of in (("CLK0", [clock]), ("CE0", ["1"]), ("RST0", ["0"])):
             pins[port] = bits_of
             cell["port_directions"][port] = "input"
 

@@ -126,6 +126,24 @@ def test_a_product_that_is_a_port_stays():
     assert registers_inside(netlist) == {"INPUTA", "INPUTB"}
 
 
+def test_registers_of_another_clock_stay():
+    other = 5
+    netlist = multiplier(a1=register(11, 21, CLK=other))
+    absorb_registers(netlist)
+    assert registers_inside(netlist) == {"INPUTB", "OUTPUT"}
+    netlist = multiplier(b0=register(12, 22, CLK=other), p0=register(30, 40, CLK=other))
+    absorb_registers(netlist)
+    assert registers_inside(netlist) == {"INPUTA"}
+    assert pin(netlist, "CLK0") == [CLOCK]
+
+
+def test_a_port_called_like_a_pin_is_no_register():
+    netlist = multiplier()
+    netlist["ports"]["DI"] = {"direction": "output", "bits": [32]}
+    absorb_registers(netlist)
+    assert registers_inside(netlist) == {"INPUTA", "INPUTB"}
+
+
 def test_operands_without_registers_stay():
     netlist = multiplier()
     netlist["cells"]["mul"]["connections"]["B0"] = [12]
