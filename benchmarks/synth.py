@@ -158,7 +158,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--compare", type=read_results, metavar="OLD.json", help="show what changed since")
     options = parser.parse_args(arguments)
-    results = read_results(str(options.output)) if options.only and options.output.exists() else {}
+    results = {}
+    if options.only and options.output.exists():
+        try:
+            results = read_results(str(options.output))
+        except argparse.ArgumentTypeError as error:
+            parser.error(str(error))
     for name, tile in tiles().items():
         if options.only and name not in options.only:
             continue

@@ -68,6 +68,7 @@ def place(
                 progress(len(placements), len(seeds))
         finally:
             stop.set()  # whatever ends us ends the others
+            pool.shutdown(cancel_futures=True)
     return sorted(placements, key=lambda placement: placement.seed)
 
 

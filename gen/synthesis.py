@@ -46,6 +46,7 @@ def synthesise(design: Design, target: Target, *, timeout: float | None = None) 
 
     Raises:
         YosysError: Yosys failed, or took more than ``timeout`` seconds.
+        ToolError: another process that makes the same netlist took more than these.
         OSError: the cache cannot be written.
     """
     return synthesise_verilog(design, {"design.v": generate(design)}, design.name, target, timeout=timeout)

@@ -43,6 +43,7 @@ def netlist_verilog(design: Design, netlist: str) -> str:
     Raises:
         ValueError: another ``netlist``.
         YosysError: Yosys failed.
+        ToolError: another process that makes the same netlist did not end.
         OSError: the cache cannot be written.
     """
     if netlist not in NETLISTS:

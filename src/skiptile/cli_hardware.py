@@ -64,7 +64,7 @@ def synth(
         with mistakes("--compare"):
             chosen.insert(0, dense_sister(chosen[0]))
     names = [design.name for design in chosen]
-    for path, name in zip(designs, names, strict=False):
+    for path, name in zip(designs, names[-len(designs) :], strict=True):
         if names.count(name) > 1:
             raise click.UsageError(
                 f"{path}: several designs are named {name}, so nobody could tell them apart"
