@@ -370,6 +370,7 @@ class MacTileParams:
             "scheduler": {
                 "moves": moves,
                 "mux_inputs": len(moves),
+                **self._left_out(),
                 "levels": len(self.levels),
                 "lanes_of_levels": [list(level) for level in self.levels],
             },
@@ -377,6 +378,13 @@ class MacTileParams:
                 f"zeros_{zeros}": round(predict_speedup(self, zeros), 2) for zeros in (0.5, 0.7, 0.9)
             },
         }
+
+    def _left_out(self) -> dict[str, int]:
+        """How many moves of a named list this size has no place for, if any."""
+        if not isinstance(self.interconnect, str):
+            return {}
+        left_out = len(named_moves(self.interconnect, self.lookahead)) - len(self.moves)
+        return {"moves_left_out": left_out} if left_out else {}
 
     # ---- ports ----
 

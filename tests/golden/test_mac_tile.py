@@ -208,6 +208,19 @@ def test_other_formats_in_the_same_geometry():
     assert (integers.rows, integers.interconnect) == (tile.rows, tile.interconnect)
 
 
+@pytest.mark.parametrize(
+    ("lanes", "lookahead", "interconnect", "left_out"),
+    [
+        *((16, 2, "two-level-7", 2), (16, 3, "two-level-7", None)),
+        *((16, 1, "tensordash", 3), (1, 2, "tensordash", 5), (16, 0, "tensordash", None)),
+        *((16, 5, "lookahead", None), (4, 1, [[0, 0], [1, 1]], None)),
+    ],
+)
+def test_moves_that_are_left_out_are_told(lanes, lookahead, interconnect, left_out):
+    described = params(lanes=lanes, lookahead=lookahead, interconnect=interconnect).describe()
+    assert described.get("scheduler", {}).get("moves_left_out") == left_out
+
+
 def test_the_contract_tells_what_results_are():
     def contract(**changes):
         return " ".join(params(**changes).contract)
