@@ -199,6 +199,34 @@ def test_neither_stalls_nor_resets_nor_first_values_matter(params):
             assert np.array_equal(run.trace[name], reference.trace[name])
 
 
+@pytest.mark.parametrize(
+    "params",
+    [TWO_CONTEXTS]
+    + [
+        pytest.param(tile((1, 1), lanes, lookahead, interconnect, contexts=2), marks=pytest.mark.exhaustive)
+        for lookahead in range(1, 8)
+        for lanes, interconnect in ((4, "tensordash"), (8, "lookahead"))
+    ],
+    ids=name_of,
+)
+def test_contexts_never_stop_each_other(params, seed):
+    """Reductions of 4,096 steps whose beats are full or empty at random: no cycle without an issue."""
+    model = sim.load(params, random_start=True)
+    rng = np.random.default_rng([31, seed])
+    k = 4096 * params.lanes
+    for empty in (0.1, 0.5, 0.9):
+        beats = rng.random(-(-4096 // params.window_steps)) < empty
+        b = operands(rng, (k, params.rows), 0.1)
+        b[np.repeat(beats, params.window_steps * params.lanes)[:k]] = 0
+        a = operands(rng, (params.columns, k), 0)
+        result, counters = model.matmul(a, b)
+        golden = count_product(a, b, params)
+        assert np.array_equal(result, a.astype(int) @ b.astype(int))
+        assert (counters.cycles, counters.effectual) == (golden.cycles, golden.effectual)
+        idle = params.issue_latency + params.result_latency + params.result_beats - 1
+        assert counters.elapsed - counters.cycles in (idle - 1, idle)
+
+
 @pytest.mark.parametrize("rows", [1, 4])
 def test_published_speed_ups(rows):
     """The RTL reaches what PAPERS publishes for random zeros, and exactly what golden counts."""
