@@ -1,5 +1,6 @@
 // The block RAM of ECP5 for simulation, as Yosys uses it: always selected, without output registers; both ports on
-// one clock. Yosys has no model of it. Memory begins unknown, whatever INITVAL_xx say, since reset alone must do.
+// the rising edge of one clock, CLKA. What else its parameters can ask for is refused as the model is built. Yosys
+// has no model of it. Memory begins unknown, whatever INITVAL_xx say, since reset alone must do.
 // What one port reads while the other changes it is wrong: hardware promises nothing there.
 module DP16KD(
   input DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2,
@@ -33,6 +34,12 @@ module DP16KD(
   INITVAL_37 = 0, INITVAL_38 = 0, INITVAL_39 = 0, INITVAL_3A = 0, INITVAL_3B = 0, INITVAL_3C = 0, INITVAL_3D = 0,
   INITVAL_3E = 0, INITVAL_3F = 0;
 
+  generate
+    if (REGMODE_A != "NOREG" || REGMODE_B != "NOREG") DP16KD_has_no_model_of_output_registers refused();
+    if (CLKAMUX != "CLKA" || CLKBMUX != "CLKB") DP16KD_has_no_model_of_inverted_clocks refused();
+    if (CSDECODE_A != "0b000" || CSDECODE_B != "0b000") DP16KD_has_no_model_of_selection refused();
+  endgenerate
+
   // An access of 36 bits takes the data pins of both sides: port A writes it, port B reads it.
   wire [13:0] address_a = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1, ADA0};
   wire [13:0] address_b = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1, ADB0};
@@ -40,7 +47,9 @@ module DP16KD(
     DIA3, DIA2, DIA1, DIA0};
   wire [17:0] data_b = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5, DIB4,
     DIB3, DIB2, DIB1, DIB0};
-  wire a_writes = CEA & WEA, b_writes = CEB & WEB;
+  wire blocked_a = RSTA && RESETMODE == "SYNC", blocked_b = RSTB && RESETMODE == "SYNC";
+  wire a_writes = CEA & WEA & ~blocked_a, b_writes = CEB & WEB & ~blocked_b;
+  wire a_reads = CEA && !(WEA && WRITEMODE_A == "NORMAL"), b_reads = CEB && !(WEB && WRITEMODE_B == "NORMAL");
 
   reg [8:0] bytes [0:2047];  // the ninth bit is for widths of 9 and more
 
@@ -87,16 +96,17 @@ module DP16KD(
     own_b = word(address_b, DATA_WIDTH_B);
     disturbed_a = changed(own_a, word(address_a, DATA_WIDTH_A));
 
-    if (RSTA && RESETMODE == "SYNC") read_a <= 0;
-    else if (CEA && !(a_writes && WRITEMODE_A == "NORMAL"))
-      read_a <= disturbed_a ^ (a_writes && WRITEMODE_A == "WRITETHROUGH" ? own_a : old_a);
-    if (RSTB && RESETMODE == "SYNC") read_b <= 0;
-    else if (CEB && !(b_writes && WRITEMODE_B == "NORMAL"))
-      read_b <= disturbed_b ^ (b_writes && WRITEMODE_B == "WRITETHROUGH" ? own_b : old_b);
+    if (a_reads) read_a <= disturbed_a ^ (a_writes && WRITEMODE_A == "WRITETHROUGH" ? own_a : old_a);
+    if (b_reads) read_b <= disturbed_b ^ (b_writes && WRITEMODE_B == "WRITETHROUGH" ? own_b : old_b);
   end
 
-  wire [35:0] given_a = RSTA && RESETMODE == "ASYNC" ? 36'b0 : read_a;
-  wire [35:0] given_b = RSTB && RESETMODE == "ASYNC" ? 36'b0 : read_b;
+  reg cleared_a, cleared_b;  // since what was read last
+  wire clears_a = RSTA && RESETMODE == "ASYNC", clears_b = RSTB && RESETMODE == "ASYNC";
+  always @(posedge CLKA or posedge clears_a) if (RSTA) cleared_a <= 1; else if (a_reads) cleared_a <= 0;
+  always @(posedge CLKA or posedge clears_b) if (RSTB) cleared_b <= 1; else if (b_reads) cleared_b <= 0;
+
+  wire [35:0] given_a = cleared_a ? 36'b0 : read_a;
+  wire [35:0] given_b = cleared_b ? 36'b0 : read_b;
   assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2,
     DOB1, DOB0, DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3,
     DOA2, DOA1, DOA0} = DATA_WIDTH_B == 36 ? given_b : {given_b[17:0], given_a[17:0]};

@@ -1,6 +1,7 @@
 """What synthesis makes of each block is still that block: its netlist on its bench."""
 
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -175,9 +176,116 @@ def test_the_block_ram(tmp_path, width, parts, address_bits):
     run_yosys(["read_verilog memory.v", "synth_ecp5 -top found", "write_verilog -noattr found.v"], tmp_path)
     text = (tmp_path / "found.v").read_text()
     assert re.search(rf"DATA_WIDTH_B\(32'\w*d{width}\)", text), "not in block RAM"
-    (tmp_path / "models.v").write_text(netlist.ecp5_models(text))
-    run(
-        ["iverilog", "-g2012", "-o", "b", "-s", "bench", "bench.v", "wanted.v", "found.v", "models.v"],
-        tmp_path,
-    )
-    assert run(["vvp", "-n", "b"], tmp_path).splitlines()[-1] == "0 of 4000 differ"
+    assert simulate_memory(tmp_path) == "0 of 4000 differ"
+
+
+def simulate_memory(folder):
+    """The last line that the bench prints."""
+    (folder / "models.v").write_text(netlist.ecp5_models((folder / "found.v").read_text()))
+    sources = ["bench.v", "wanted.v", "found.v", "models.v"]
+    run(["iverilog", "-g2012", "-o", "b", "-s", "bench", *sources], folder)
+    return run(["vvp", "-n", "b"], folder).splitlines()[-1]
+
+
+DUAL = """
+module {name}(input clk, input [9:0] at0, at1, input on0, on1, write0, write1, reset0, reset1,
+              input [17:0] data0, data1, output reg [17:0] q0, q1);
+  (* ram_style = "block", no_rw_check *) reg [17:0] m [0:1023];
+  {ports}
+endmodule
+"""
+RESETS = {
+    "SYNC": """
+  always @(posedge clk)
+    if (reset{k}) q{k} <= 0;
+    else if (on{k}) begin
+      if (write{k}) m[at{k}] <= data{k};
+      {read}
+    end""",
+    "ASYNC": """
+  always @(posedge clk) if (on{k} && write{k}) m[at{k}] <= data{k};
+  always @(posedge clk, posedge reset{k})
+    if (reset{k}) q{k} <= 0;
+    else if (on{k}) {read}""",
+}
+READS = {
+    "NORMAL": "if (!write{k}) q{k} <= m[at{k}];",
+    "WRITETHROUGH": "q{k} <= write{k} ? data{k} : m[at{k}];",
+    "READBEFOREWRITE": "q{k} <= m[at{k}];",
+}
+DUAL_BENCH = """
+module bench;
+  reg clk = 0, reset0 = 1, reset1 = 1, on0, on1, write0, write1;
+  reg [9:0] at0, at1;
+  reg [17:0] data0, data1;
+  wire [17:0] wanted0, wanted1, found0, found1;
+  reg writes0, writes1, reads0, reads1, wrong0 = 0, wrong1 = 0;
+  integer k, disturbed = 0, differ = 0;
+  wanted wanted_(clk, at0, at1, on0, on1, write0, write1, reset0, reset1, data0, data1, wanted0, wanted1);
+  found found_(.clk(clk), .at0(at0), .at1(at1), .on0(on0), .on1(on1), .write0(write0), .write1(write1),
+               .reset0(reset0), .reset1(reset1), .data0(data0), .data1(data1), .q0(found0), .q1(found1));
+  initial begin
+    for (k = 0; k < 4000; k = k + 1) begin
+      #1 {{on0, on1}} = k < 16 ? 2 : $random;
+      at0 = 65 * (k < 16 ? k : $random & 15);
+      at1 = 65 * ($random & 15);
+      {{reset0, reset1}} = k < 16 ? 0 : $random & $random;
+      {{write0, write1}} = k < 16 ? 2 : $random;
+      if (at0 == at1 && write0) write1 = 0;
+      data0 = $random;
+      data1 = $random;
+      #1 writes0 = on0 && write0 && !({sync} && reset0);
+      writes1 = on1 && write1 && !({sync} && reset1);
+      reads0 = on0 && !({keeps0} && write0);
+      reads1 = on1 && !({keeps1} && write1);
+      if (reset0) wrong0 = 0;
+      else if (reads0) wrong0 = writes1 && at0 == at1 && wanted_.m[at0] !== data1;
+      if (reset1) wrong1 = 0;
+      else if (reads1) wrong1 = writes0 && at0 == at1 && wanted_.m[at1] !== data0;
+      disturbed = disturbed + wrong0 + wrong1;
+      #1 clk = 1;
+      #1 clk = 0;
+      if (k > 100) differ = differ + ((wanted0 !== found0) !== wrong0) + ((wanted1 !== found1) !== wrong1);
+    end
+    $display("%0d differ, disturbed: %0d", differ, disturbed > 20);
+    $finish;
+  end
+endmodule
+"""
+
+
+@needs_icarus
+@pytest.mark.parametrize("reset", RESETS)
+@pytest.mark.parametrize(
+    "modes", [("NORMAL", "WRITETHROUGH"), ("WRITETHROUGH", "READBEFOREWRITE"), ("READBEFOREWRITE", "NORMAL")]
+)
+def test_both_ports_of_the_block_ram(tmp_path, modes, reset):
+    """Each writes and reads; a read of what the other changes is wrong, and every other one is right."""
+    ports = "".join(RESETS[reset].format(k=k, read=READS[mode].format(k=k)) for k, mode in enumerate(modes))
+    facts = {f"keeps{k}": int(mode == "NORMAL") for k, mode in enumerate(modes)}
+    (tmp_path / "bench.v").write_text(DUAL_BENCH.format(sync=int(reset == "SYNC"), **facts))
+    (tmp_path / "wanted.v").write_text(DUAL.format(name="wanted", ports=ports))
+    (tmp_path / "memory.v").write_text(DUAL.format(name="found", ports=ports))
+    run_yosys(["read_verilog memory.v", "synth_ecp5 -top found", "write_verilog -noattr found.v"], tmp_path)
+    text = (tmp_path / "found.v").read_text()
+    assert set(re.findall(r'[.]WRITEMODE_.."(\w+)"', text)) == set(modes)
+    assert f'.RESETMODE("{reset}")' in text
+    assert {"reset0", "reset1"} == set(re.findall(r"[.]RST[AB].(\w+)", text)), "resets are beside it"
+    assert simulate_memory(tmp_path) == "0 differ, disturbed: 1"
+
+
+@needs_icarus
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ('REGMODE_B("OUTREG")', "output_registers"),
+        ('CLKAMUX("INV")', "inverted_clocks"),
+        ('CSDECODE_A("0b001")', "selection"),
+    ],
+)
+def test_what_the_block_ram_has_no_model_of(tmp_path, parameter, message):
+    (tmp_path / "bench.v").write_text(f"module bench; DP16KD #(.{parameter}) ram(); endmodule\n")
+    command = ["iverilog", "-g2005", "-o", "b", "-s", "bench", "bench.v", str(netlist._OURS["DP16KD"])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode
+    assert f"DP16KD_has_no_model_of_{message}" in done.stderr
