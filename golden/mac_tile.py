@@ -37,7 +37,7 @@ MOST_LOOKAHEAD = 7
 MOST_REDUCTION = 1 << 24
 STALL_BITS = 32  # width of the stall counters; they stay at their largest value
 TALLY_RADIX = 4  # numbers of pairs that are added up in a cycle
-BUFFER_BEATS = 8  # beats of a context in the staging buffer: its window's two and those on the way to it
+BUFFER_BEATS = 8  # of a context in the staging buffer: its window's two, those on the way, and `LEAD`
 MOST_CONTEXTS = 2
 SIDES = {
     "b": "one scheduler per row skips the zeros of b",
@@ -260,7 +260,8 @@ class MacTileParams:
     def issue_latency(self) -> int:
         """From taking a beat that ends its reduction to the first issue, when the tile is idle.
 
-        With two contexts at most: it is one cycle less for a beat that comes in an odd cycle.
+        With two contexts for a reduction that begins in an even cycle after reset. In an odd one it is one
+        cycle less for a single beat, and one more for others, whose second beat tells what the first is.
         """
         if not self.lookahead:
             return 0
@@ -357,7 +358,7 @@ class MacTileParams:
             "output within a cycle.",
             "With input always valid and room for results, a job list takes cycles + issue latency + "
             "result latency + result_beats - 1 clock cycles"
-            + (", or one less: its contexts begin in turn." if self.contexts > 1 else "."),
+            + (", or one less or more: its contexts begin in turn." if self.contexts > 1 else "."),
         ]
 
     def describe(self) -> dict[str, dict[str, Any]]:

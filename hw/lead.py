@@ -12,27 +12,26 @@ from amaranth.hdl import Module, Signal, Value
 from skiptile.golden.schedule import LEAD
 from skiptile.hw.contexts import Contexts
 
-TURNS_UNTIL_KNOWN = 2  # from the turn that leaves a beat behind to the first that this is known in
-
 
 class Lead:
     """By how many beats the first context is ahead of the second, and who rests for it."""
 
     def __init__(self, m: Module, contexts: Contexts) -> None:
         self._m, self._contexts = m, contexts
-        most = LEAD + TURNS_UNTIL_KNOWN
+        most = LEAD + 1  # one more round issues before a lead is known
         self._lead = Signal(range(-most, most + 1), name="lead")
 
     def waits(self, ended: Sequence[Value]) -> list[Value]:
         """Whether each context lets its next turn pass, if it is not the first of a reduction.
 
         Args:
-            ended: for each, whether all of its part has issued: then it waits, and the other need not rest.
+            ended: for each, whether all of its part has issued. (Where one leads that far the other has more
+                than a window left, so it cannot have ended.)
         """
         if self._contexts.count == 1:
             return list(ended)
         first, second = ended
-        return [first | ((self._lead >= LEAD) & ~second), second | ((self._lead <= -LEAD) & ~first)]
+        return [first | (self._lead >= LEAD), second | (self._lead <= -LEAD)]
 
     def follow(self, go: Value, turn: Value, turns: Value, left: Value) -> None:
         """Keep count.

@@ -116,3 +116,5 @@ def test_two_contexts_wait_for_each_other_by_the_schedule_alone(lookahead, beats
     assert run.outputs["cycles"].tolist() == cycles.tolist()
     assert run.elapsed == cycles.sum() + params.issue_latency + params.result_latency
     assert run.outputs["input_stalls"].sum() == 0
+    paused = run_product(params, np.ones((2, len(b)), np.int8), b, idle=0.5)[1]
+    assert paused.outputs["cycles"].tolist() == cycles.tolist()

@@ -199,6 +199,21 @@ def test_neither_stalls_nor_resets_nor_first_values_matter(params):
             assert np.array_equal(run.trace[name], reference.trace[name])
 
 
+@pytest.mark.parametrize("phase", [0, 1])
+@pytest.mark.parametrize("beats", [1, 2, 3, 7])
+def test_two_contexts_begin_in_turn(beats, phase):
+    """A single reduction takes what the contract says, to the cycle, whichever context's turn it comes in."""
+    params = TWO_CONTEXTS
+    rng = np.random.default_rng([beats, phase])
+    k = beats * params.window_steps * params.lanes
+    jobs = TileJobs(operands(rng, (params.columns, k), 0), operands(rng, (k, params.rows), 0.5), params)
+    pauses = np.arange(1000) < phase
+    run = sim.load(params, random_start=True).stream(jobs.beats(0, 1), idle=pauses)
+    latency = params.issue_latency + params.result_latency + params.result_beats - 1
+    early = phase * (1 if beats == 1 else -1)
+    assert run.elapsed == run.outputs["cycles"][-1] + latency - early
+
+
 @pytest.mark.parametrize(
     "params",
     [TWO_CONTEXTS]
