@@ -142,12 +142,12 @@ def compare(results: Mapping[str, dict[str, Any]], old: Mapping[str, dict[str, A
     print_table("Changed:", ("tile", "figure", "before", "now"), rows)
 
 
-def read_results(path: str) -> dict[str, dict[str, Any]]:
+def read_results(parser: argparse.ArgumentParser, path: Path) -> dict[str, dict[str, Any]]:
     """The figures of an earlier run."""
     try:
-        return json.loads(Path(path).read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{path} can't be read: {error}") from error
+        parser.error(f"{path} can't be read: {error}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -156,14 +156,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--only", action="append", choices=list(tiles()), help="may be given again; output keeps the others"
     )
-    parser.add_argument("--compare", type=read_results, metavar="OLD.json", help="show what changed since")
+    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="show what changed since")
     options = parser.parse_args(arguments)
-    results = {}
-    if options.only and options.output.exists():
-        try:
-            results = read_results(str(options.output))
-        except argparse.ArgumentTypeError as error:
-            parser.error(str(error))
+    old = read_results(parser, options.compare) if options.compare else None
+    results = read_results(parser, options.output) if options.only and options.output.exists() else {}
     for name, tile in tiles().items():
         if options.only and name not in options.only:
             continue
@@ -174,8 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = {name: results[name] for name in tiles() if name in results}
         write_atomically(options.output, (json.dumps(results, indent=1) + "\n").encode())
     show(results)
-    if options.compare:
-        compare(results, options.compare)
+    if old is not None:
+        compare(results, old)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """What a design costs on a target, and what it does for that: cells, clock, throughput."""
 
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from skiptile.gen import netlist, placement, standard_cells, synthesis
+from skiptile.gen import placement, standard_cells, synthesis
 from skiptile.gen.design import Design
 from skiptile.gen.placement import Placement
 from skiptile.gen.processes import ToolError
@@ -90,8 +89,8 @@ def report(
         "tools": {"yosys": yosys_version()},
     }
     if isinstance(chosen.timing, Router):
-        framed = synthesis.frame(synthesised, chosen, timeout=timeout)
-        check_capacity(f"{design.name} in its frame", _counts_of_frame(framed, chosen), target, chosen)
+        framed, counts = synthesis.frame(synthesised, chosen, timeout=timeout)
+        check_capacity(f"{design.name} in its frame", counts, target, chosen)
         placements = placement.place(
             framed,
             chosen.timing,
@@ -121,10 +120,6 @@ def check_estimate(design: Design, device: str, target: Target, *, timeout: floa
     if target.capacity and design.params.capacities.get("multipliers", 0) >= MANY_MULTIPLIERS:
         counts = synthesis.estimate(design, target, timeout=timeout)
         check_capacity(design.name, counts, device, target, part=SURE_PART)
-
-
-def _counts_of_frame(text: str, target: Target) -> dict[str, int | None]:
-    return netlist.count(json.loads(text)["modules"]["fit"], target.cells)
 
 
 def check_capacity(

@@ -119,8 +119,13 @@ def estimate(design: Design, target: Target, *, timeout: float | None = None) ->
     return netlist.count_types(types, target.cells)
 
 
-def frame(synthesised: Synthesised, target: Target, *, timeout: float | None = None) -> str:
-    """The netlist, as JSON, of a frame with four pins and the design in it, unchanged (gen/fit.v.jinja).
+def frame(
+    synthesised: Synthesised, target: Target, *, timeout: float | None = None
+) -> tuple[str, dict[str, int | None]]:
+    """A frame with four pins and the design in it, unchanged (gen/fit.v.jinja).
+
+    Returns:
+        Its netlist as JSON, and what is in it, as `netlist.count` gives it.
 
     Raises:
         As `synthesise`.
@@ -140,7 +145,8 @@ def frame(synthesised: Synthesised, target: Target, *, timeout: float | None = N
     whole = json.loads((cache.built(name, build, timeout=timeout) / _NETLIST).read_text())
     outer = whole["modules"]["fit"]
     netlist.insert(outer, "dut", synthesised.module)
-    return json.dumps({"creator": whole["creator"], "modules": {"fit": outer}})
+    text = json.dumps({"creator": whole["creator"], "modules": {"fit": outer}})
+    return text, netlist.count(outer, target.cells)
 
 
 def _frame_verilog(name: str, interface: dict[str, Any]) -> tuple[str, str]:

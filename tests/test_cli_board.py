@@ -98,6 +98,15 @@ def test_no_bitstream(skiptile, tools, monkeypatch):
     assert json.loads(Path("t.json").read_text())["bitstream"] is None
 
 
+def test_a_bitstream_of_an_earlier_run_is_told(skiptile, tools, folder):
+    tools()
+    (folder / "t.bit").write_bytes(b"old")
+    status, output, _ = skiptile("board", "t.toml", "-o", ".", "--no-bitstream")
+    assert status == 0
+    assert output.endswith("t.bit is of an earlier run, not of these sources\n")
+    assert (folder / "t.bit").read_bytes() == b"old"
+
+
 def test_what_fails_in_simulation_goes_no_further(skiptile, tools, monkeypatch, folder):
     tools(errors=2)
     monkeypatch.setattr(board, "make_bitstream", None)

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from verilog_tools import check_yosys, compile_icarus, lint_verilator, needs_icarus, needs_verilator
 
-from skiptile.gen import board
+from skiptile.gen import board, cost
 from skiptile.gen.board import make_bitstream, make_project, make_vectors
 from skiptile.gen.boards import BOARDS, read_constraints
 from skiptile.gen.cost import DesignTooBig, find_target
 from skiptile.gen.design import Design, read_design
 from skiptile.gen.generate import make_files
 from skiptile.gen.processes import ToolError
-from skiptile.gen.targets import KINDS, Router, tool_path
+from skiptile.gen.targets import KINDS, TARGETS, Router, tool_path
 from skiptile.gen.yosys import run_yosys
 from skiptile.golden.mac_tile import MacTileParams
 from skiptile.golden.tasd_unit import TasdUnitParams
@@ -155,6 +155,15 @@ def test_what_is_too_big_is_said_before_anything_is_made(monkeypatch):
         DesignTooBig, match=r"^t with 99 jobs .*: it needs [\d,]+ block RAMs or more, .* 208$"
     ):
         make_project(TINY, "ulx3s-85f", jobs=99, seed=0)
+
+
+def test_what_is_far_too_big_is_not_synthesised(monkeypatch, project):
+    monkeypatch.setattr(cost, "MANY_MULTIPLIERS", 1)
+    monkeypatch.setitem(TARGETS, "ecp5-85k", replace(TARGETS["ecp5-85k"], capacity={"lut": 10}))
+    monkeypatch.setattr(board, "synthesise_verilog", lambda *_, **__: pytest.fail("synthesised"))
+    monkeypatch.setattr(board, "tool_path", lambda name: name)
+    with pytest.raises(DesignTooBig, match=r"^t is too big for ulx3s-85f: it needs about \d+ LUTs, "):
+        make_bitstream(project)
 
 
 # ---- place and route, with tools that do as they are told ----

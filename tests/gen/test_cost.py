@@ -143,6 +143,16 @@ def test_too_big_is_found_before_placement(monkeypatch):
         report(TINY, "small")
 
 
+def test_the_frame_counts_too(monkeypatch):
+    there = synthesise(TINY, TARGETS["ecp5-25k"]).counts["ff"]
+    monkeypatch.setitem(TARGETS, "small", replace(TARGETS["ecp5-25k"], capacity={"ff": there}))
+    monkeypatch.setattr(cost.placement, "place", lambda *_, **__: pytest.fail("placed"))
+    monkeypatch.setattr(Router, "missing", None)
+    sentence = rf"^t in its frame is too big for small: it needs \d+ flip-flops, the device has {there}$"
+    with pytest.raises(DesignTooBig, match=sentence):
+        report(TINY, "small")
+
+
 def test_far_too_big_is_found_before_synthesis(monkeypatch):
     monkeypatch.setattr(cost, "MANY_MULTIPLIERS", 1)
     monkeypatch.setitem(TARGETS, "small", replace(TARGETS["ecp5-25k"], capacity={"lut": 10}))
