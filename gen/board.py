@@ -35,7 +35,7 @@ LONGEST_PAUSES = {"i": 255, "o": (1 << PAUSE_BITS) - 1}
 _CONSTRAINTS, _CONFIGURATION, _BITSTREAM = "pins.lpf", "top.config", "top.bit"
 _LINT = "\n".join(
     f"/* verilator lint_off {warning} */"
-    for warning in ("DECLFILENAME", "UNUSEDSIGNAL", "PROCASSINIT")  # stall counters; the power-on counter
+    for warning in ("UNUSEDSIGNAL", "PROCASSINIT")  # stall counters; the power-on counter
 )
 _EQUAL_WIDTHS = Path(__file__).with_name("equal_widths.v")
 
@@ -64,7 +64,7 @@ class Project:
 
     @property
     def top_name(self) -> str:
-        return f"{self.design.name}__board"
+        return f"{self.design.name}__board"  # the name of no design
 
     @property
     def tile(self) -> str:
@@ -74,11 +74,10 @@ class Project:
     @property
     def files(self) -> dict[str, bytes]:
         """Contents of all sources by name."""
-        name = self.design.name
         return {
             **self.tile_files,
-            f"{name}_board.v": self.top.encode(),
-            f"{name}_board.lpf": self.constraints.lpf.encode(),
+            f"{self.top_name}.v": self.top.encode(),
+            f"{self.top_name}.lpf": self.constraints.lpf.encode(),
         }
 
     @property

@@ -78,7 +78,7 @@ def test_a_bitstream(skiptile, tools):
         assert words in " ".join(output.split())
     assert f"openFPGALoader -b ulx3s {Path('out/t.bit')}\n" in output
     assert "115200 baud, 8N1" in output
-    assert sorted(os.listdir("out")) == ["t.bit", "t.json", "t.v", "t_board.lpf", "t_board.v"]
+    assert sorted(os.listdir("out")) == ["t.bit", "t.json", "t.v", "t__board.lpf", "t__board.v"]
     assert Path("out/t.bit").read_bytes() == b"bits"
     assert Path("out/t.v").read_bytes() == make_files(read_design("t.toml"))["t.v"]
     facts = json.loads(Path("t.json").read_text())
@@ -94,7 +94,7 @@ def test_no_bitstream(skiptile, tools, monkeypatch):
     status, output, _ = skiptile("board", "t.toml", "-o", "out", "--no-bitstream", "--json", "t.json")
     assert status == 0
     assert "openFPGALoader" not in output
-    assert sorted(os.listdir("out")) == ["t.json", "t.v", "t_board.lpf", "t_board.v"]
+    assert sorted(os.listdir("out")) == ["t.json", "t.v", "t__board.lpf", "t__board.v"]
     assert json.loads(Path("t.json").read_text())["bitstream"] is None
 
 

@@ -76,8 +76,8 @@ def board(
     openFPGALoader -b ulx3s out/board1x2.bit
     picocom -b 115200 /dev/ttyUSB0                     or any terminal at 115200 8N1
 
-    DIR gets <name>.v and <name>.json as `skiptile generate` writes them, <name>_board.v with the self-test,
-    <name>_board.lpf with the pins, and <name>.bit.
+    DIR gets <name>.v and <name>.json as `skiptile generate` writes them, <name>__board.v with the self-test,
+    <name>__board.lpf with the pins, and <name>.bit.
     """
     from skiptile.gen.board import make_bitstream, make_project
     from skiptile.gen.design import read_design

@@ -84,7 +84,7 @@ def test_boards_are_missing(monkeypatch):
 def test_files(project):
     """The tile as `skiptile generate` writes it, and the same bytes for the same seed."""
     assert {name: project.files[name] for name in ("t.v", "t.json")} == make_files(TINY)
-    assert list(project.files) == ["t.v", "t.json", "t_board.v", "t_board.lpf"]
+    assert list(project.files) == ["t.v", "t.json", "t__board.v", "t__board.lpf"]
     assert make_project(TINY, "ulx3s-85f", jobs=3, seed=0).files == project.files
     assert make_vectors(TINY.params, jobs=3, seed=1) != project.vectors
 
@@ -106,9 +106,9 @@ def test_names_are_plain(project):
 def test_tools_take_it(project, tmp_path):
     for name, content in project.files.items():
         (tmp_path / name).write_bytes(content)
-    lint_verilator(tmp_path, "t_board.v", "t.v", options=("--top-module", "t__board"))
-    compile_icarus(tmp_path, "t.v", "t_board.v", tops=("t__board",))
-    check_yosys(tmp_path, "t.v", "t_board.v")
+    lint_verilator(tmp_path, "t__board.v", "t.v", options=("--top-module", "t__board"))
+    compile_icarus(tmp_path, "t.v", "t__board.v", tops=("t__board",))
+    check_yosys(tmp_path, "t.v", "t__board.v")
 
 
 def test_vectors_are_in_block_ram(tmp_path):
@@ -119,7 +119,7 @@ def test_vectors_are_in_block_ram(tmp_path):
         (tmp_path / name).write_bytes(content)
     synthesis = "synth_ecp5 -top t__board -run begin:map_ffram"
     count = "tee -o count.txt select -count t__board/t:DP16KD"
-    run_yosys(["read_verilog -lib t.v", "read_verilog t_board.v", synthesis, count], tmp_path)
+    run_yosys(["read_verilog -lib t.v", "read_verilog t__board.v", synthesis, count], tmp_path)
     found = int((tmp_path / "count.txt").read_text().split()[0])
     assert found == project.block_rams == sum(-(-count // 512) for count in words)
 
