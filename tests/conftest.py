@@ -1,6 +1,8 @@
+import os
 import sys
 
 import pytest
+from made_up_inputs import DESIGN
 
 from skiptile import cli
 
@@ -33,6 +35,34 @@ def skiptile(monkeypatch, capsys):
         except SystemExit as stop:
             status = stop.code
         return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a test of the command line starts: it holds the design file ``t.toml`` and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.toml").write_text(DESIGN)
+    return tmp_path
+
+
+@pytest.fixture
+def refused(skiptile, folder):
+    """Runs a command that must fail with one sentence, and leave everything as it was."""
+
+    def run(*arguments):
+        before = sorted(os.listdir(folder))
+        status, output, errors = skiptile(*arguments)
+        assert status not in (0, None)
+        assert output == ""
+        besides = ("Usage:", "Try ", "running ")
+        lines = [line for line in errors.splitlines() if not line.startswith(besides)]
+        sentence = "\n".join(line for line in lines if line.strip())
+        assert sentence.startswith("Error: ")
+        assert "\n" not in sentence, errors
+        assert sorted(os.listdir(folder)) == before
+        return sentence.removeprefix("Error: ")
 
     return run
 
