@@ -54,36 +54,9 @@ class Beats:
             *(last & (count == slot + 1) for slot in range(steps)),
         )
         if contexts.count == 1:
-            dealt: Value = Const(0)
-            self._stores = [taken]
-            known = [(taken, facts)]
+            dealt, self._stores, known = Const(0), [taken], [(taken, facts)]
         else:
-            dealt = Signal(name="dealt_context")
-            behind = Signal(name="beat_behind")  # the beat before this one is of the same reduction
-            m.d.sync += [
-                dealt.eq(Mux(taken, ~last & ~dealt, dealt)),
-                behind.eq(Mux(taken, ~last, behind)),
-            ]
-            full = Cat(Const(-1, steps - 1), Const(0, steps - 1), last)
-            void = Cat(Const(0, steps - 1), Const(1, steps), Const(1, 1))
-            single = taken & last & ~behind
-            mine = [dealt == c for c in range(2)]
-            self._stores = [taken & mine[0], (taken & mine[1]) | single]
-            known = [
-                (taken & Mux(mine[0], last, behind), Mux(mine[0], facts, full)),
-                (
-                    taken & Mux(mine[1], last, behind | last),
-                    Mux(mine[1], Cat(facts, Const(0, 1)), Mux(behind, Cat(full, Const(0, 1)), void)),
-                ),
-            ]
-            # Deciding whose beat it is leaves no time to store what is known of it in the same cycle.
-            known = [
-                (
-                    delayed(m, event, 1, name=f"known{c}"),
-                    delayed(m, told, 1, name=f"facts{c}", reset_less=True),
-                )
-                for c, (event, told) in enumerate(known)
-            ]
+            dealt, self._stores, known = self._deal(taken, last, facts, steps)
         rooms = []  # for one more beat in the next cycle, so that none of the places stays empty
         for beat, held, stores in zip(newest.all, self._held, self._stores, strict=True):
             m.d.sync += beat.eq(beat + stores)
@@ -100,6 +73,47 @@ class Beats:
         self.voids = Cat(void, Const(0, steps - 1))
         self.next_beat = address(self._next.of(contexts.early), contexts.early)
         self.waiting = contexts.of(contexts.early, [waiting != 0 for waiting in self._waiting])
+
+    def _deal(
+        self, taken: Value, last: Value, facts: Value, steps: int
+    ) -> tuple[Value, list[Value], list[tuple[Value, Value]]]:
+        """Deal beats to two contexts.
+
+        Returns:
+            Whose the beat at the input is; for each context, whether a place of its is taken; and whether
+            something becomes known of its newest beat, and what: ``facts`` and whether its step is void.
+        """
+        m = self._m
+        dealt = Signal(name="dealt_context")
+        behind = Signal(name="beat_behind")  # the beat before this one is of the same reduction
+        m.d.sync += [
+            dealt.eq(Mux(taken, ~last & ~dealt, dealt)),
+            behind.eq(Mux(taken, ~last, behind)),
+        ]
+        full = Cat(Const(-1, steps - 1), Const(0, steps - 1), last)
+        void = Cat(Const(0, steps - 1), Const(1, steps), Const(1, 1))
+        single = taken & last & ~behind
+        mine = [dealt == c for c in range(2)]
+        stores: list[Value] = [taken & mine[0], (taken & mine[1]) | single]
+        known = [
+            (taken & Mux(mine[0], last, behind), Mux(mine[0], facts, full)),
+            (
+                taken & Mux(mine[1], last, behind | last),
+                Mux(mine[1], Cat(facts, Const(0, 1)), Mux(behind, Cat(full, Const(0, 1)), void)),
+            ),
+        ]
+        # Deciding whose beat it is leaves no time to store what is known of it in the same cycle.
+        return (
+            dealt,
+            stores,
+            [
+                (
+                    delayed(m, event, 1, name=f"known{c}"),
+                    delayed(m, told, 1, name=f"facts{c}", reset_less=True),
+                )
+                for c, (event, told) in enumerate(known)
+            ],
+        )
 
     def _keep(self, context: int, known: Value, facts: Value) -> Value:
         """Note what has become known of a beat; returns what is known of the oldest one that waits."""
