@@ -145,21 +145,31 @@ def compare(results: Mapping[str, dict[str, Any]], old: Mapping[str, dict[str, A
 def read_results(parser: argparse.ArgumentParser, path: Path) -> dict[str, dict[str, Any]]:
     """The figures of an earlier run."""
     try:
-        return json.loads(path.read_text())
+        results = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         parser.error(f"{path} can't be read: {error}")
+    wanted = {*FIGURES, "fmax_mhz", "dense", "schedule"}
+    if not isinstance(results, dict) or not all(
+        isinstance(result, dict) and wanted <= result.keys() for result in results.values()
+    ):
+        parser.error(f"{path} does not hold the figures of a run")
+    return results
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="What sparsity costs and brings on an FPGA.")
-    parser.add_argument("output", type=Path, help="JSON of all figures")
     parser.add_argument(
-        "--only", action="append", choices=list(tiles()), help="may be given again; output keeps the others"
+        "output", type=Path, help="JSON of all figures; what it holds is replaced line by line"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=list(tiles()), help="measure this alone; may be given again"
     )
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="show what changed since")
     options = parser.parse_args(arguments)
     old = read_results(parser, options.compare) if options.compare else None
-    results = read_results(parser, options.output) if options.only and options.output.exists() else {}
+    results = read_results(parser, options.output) if options.output.exists() else {}
+    if not options.output.absolute().parent.is_dir():
+        parser.error(f"{options.output}: there is no folder {options.output.parent}")
     for name, tile in tiles().items():
         if options.only and name not in options.only:
             continue
