@@ -356,8 +356,8 @@ class MacTileParams:
             "its counters; last marks the final beat.",
             "A raised valid stays, with its payload, until ready; no path leads from any input to any "
             "output within a cycle.",
-            f"With input always valid, room for results and no reduction of fewer than {self.result_beats} "
-            "cycles, a job list takes cycles + issue latency + result latency + result_beats - 1 clock cycles"
+            "With input always valid, room for results and each reduction of at least result_beats cycles, a "
+            "job list takes cycles + issue latency + result latency + result_beats - 1 clock cycles"
             + (", or one less or more: its contexts begin in turn." if self.contexts > 1 else "."),
         ]
 

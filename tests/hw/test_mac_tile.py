@@ -70,6 +70,19 @@ def test_no_cycle_without_an_issue(steps, lookahead, contexts, zeros):
     assert run.outputs["input_stalls"].sum() == run.outputs["output_stalls"].sum() == 0
 
 
+@pytest.mark.parametrize("contexts", [1, 2])
+@pytest.mark.parametrize("steps", [1, 3, 4, 5, 9])
+def test_reductions_as_long_as_their_results_do_not_wait(steps, contexts):
+    """Four rows, given one by one: shorter reductions wait for the way out."""
+    params = MacTileParams(rows=4, columns=1, lanes=2, contexts=contexts, output_rows=1)
+    ones = np.ones((5, 2 * steps), np.int8)
+    _, run = run_product(params, ones, ones[:4].T)
+    cycles = run.outputs["cycles"][run.outputs["last"] == 1]
+    constant = params.issue_latency + params.result_latency + params.result_beats - 1
+    waited = run.elapsed - cycles.sum() - constant
+    assert waited == 0 if cycles.min() >= params.result_beats else waited > 0
+
+
 def test_stalls_are_counted():
     rng = np.random.default_rng(1)
     params = MacTileParams(rows=4, columns=1, lanes=4)
