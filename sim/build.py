@@ -15,7 +15,7 @@ _FAST = ["-fPIC", "-std=c++17", "-O3", "-march=native"]
 _QUICK = ["-fPIC", "-std=c++17", "-O0"]
 
 # Above this many elements the block that repeats is compiled on its own, once, so that builds stay short;
-# below, one flat model is as fast or faster (benchmarks/simulation_speed.py).
+# below, one flat model is mostly as fast or faster (benchmarks/simulation_speed.py).
 MOST_FLAT = 64
 
 

@@ -19,7 +19,7 @@ from skiptile.sim import measure as module
 from skiptile.sim.engines import GoldenEngine
 from skiptile.sim.measure import WorkloadError, measure, sister
 
-# The same tile as in tests/test_cli.py: one build for both.
+# The same tile as in tests/made_up_inputs.py: one build for both.
 PARAMS = MacTileParams(rows=2, columns=3, lanes=4, interconnect="lookahead", max_reduction=500)
 DESIGN = Design("t", "mac-tile", PARAMS)
 
