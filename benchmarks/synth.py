@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     old = read_results(parser, options.compare) if options.compare else None
     results = read_results(parser, options.output) if options.output.exists() else {}
-    if not options.output.absolute().parent.is_dir():
+    if not options.output.parent.is_dir():
         parser.error(f"{options.output}: there is no folder {options.output.parent}")
     for name, tile in tiles().items():
         if options.only and name not in options.only:

@@ -103,17 +103,11 @@ class Beats:
             ),
         ]
         # Deciding whose beat it is leaves no time to store what is known of it in the same cycle.
-        return (
-            dealt,
-            stores,
-            [
-                (
-                    delayed(m, event, 1, name=f"known{c}"),
-                    delayed(m, told, 1, name=f"facts{c}", reset_less=True),
-                )
-                for c, (event, told) in enumerate(known)
-            ],
-        )
+        later = [
+            (delayed(m, event, 1, name=f"known{c}"), delayed(m, told, 1, name=f"facts{c}", reset_less=True))
+            for c, (event, told) in enumerate(known)
+        ]
+        return dealt, stores, later
 
     def _keep(self, context: int, known: Value, facts: Value) -> Value:
         """Note what has become known of a beat; returns what is known of the oldest one that waits."""
