@@ -40,10 +40,13 @@ def skiptile(monkeypatch, capsys):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where a test of the command line starts: it holds the design file ``t.toml`` and nothing else."""
+def folder(request, tmp_path, monkeypatch):
+    """Where a test of the command line starts: it holds ``t.toml`` and nothing else.
+
+    The design file is a module's own DESIGN, if it has one.
+    """
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.toml").write_text(DESIGN)
+    (tmp_path / "t.toml").write_text(getattr(request.module, "DESIGN", DESIGN))
     return tmp_path
 
 

@@ -16,6 +16,8 @@ from skiptile.sim.board import Transcript
 
 pytest.importorskip("amaranth_boards", reason="amaranth-boards is missing: pip install 'skiptile[fpga]'")
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 DESIGN = """
 [design]
 name = "t"
@@ -37,14 +39,6 @@ MADE = board.Bitstream(
     seconds={"synthesis": 1.0, "place_and_route": 2.0},
     tools={"yosys": "pyosys 9"},
 )
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Every test starts in a folder that holds the design file ``t.toml`` and nothing else."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.toml").write_text(DESIGN)
-    return tmp_path
 
 
 @pytest.fixture
