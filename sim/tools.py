@@ -3,8 +3,10 @@
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -138,8 +140,8 @@ def verilate(arguments: list[str], folder: Path) -> None:
 
 
 def make(arguments: list[str], folder: Path) -> None:
-    """Run make in ``folder`` on all cores."""
-    run(["make", f"-j{cores()}", *arguments], folder)
+    """Run make in ``folder`` on all cores, with this Python for makefiles that call one."""
+    run(["make", f"-j{cores()}", f"PYTHON3={shlex.quote(sys.executable)}", *arguments], folder)
 
 
 def versions() -> list[str]:

